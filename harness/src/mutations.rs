@@ -90,6 +90,9 @@ const LONGEST: usize = 64 << 10;
 /// The type of the suite's own texts.
 const CUSTOM: &str = "custom";
 
+/// The types whose mutants mean the same as the golden prompt.
+const KEEPS_MEANING: [&str; 3] = ["paraphrase", "noise", "tone_shift"];
+
 /// The types whose mutants mean something else than the golden prompt.
 pub const CHANGES_MEANING: &str = "semantic_similarity_attack";
 

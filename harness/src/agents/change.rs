@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use reqwest::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
 };
-use reqwest::{Body, Client, Method, Request, Response};
+use reqwest::{Body, Client, Method, Request, Response, Url};
 use serde::{Deserialize, Serialize};
 use squall_dialects::codec::{Coding, Encoder};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -24,6 +24,9 @@ use crate::dial::Dialler;
 
 /// Most bytes that a change adds to a body.
 const MOST_ADDED: usize = 4 << 20;
+
+/// Most copies that are sent at the same time.
+const MOST_COPIES: u64 = 100;
 
 /// Pieces in which a body is sent slowly.
 const PIECES: usize = 16;
@@ -47,7 +50,7 @@ pub struct RequestChange {
     /// Whether the body is sent with the content coding gzip.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub gzip: bool,
-    /// Replaces the first occurrence of a text in the bytes of the request's head. Only for `http://` agents.
+    /// Replaces the first occurrence of a text, in any case, in the bytes of the request's head. Only for `http://` agents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<(String, String)>,
     /// Duration in which the body is sent; at most half of the agent's time-out.
@@ -146,13 +149,29 @@ impl RequestChange {
             && self.method.as_deref() != Some(method.as_str())
     }
 
+    /// Why no request can be sent with this change.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if *self == Self::default() {
+            return Err("it changes nothing".to_owned());
+        }
+        if self.duplicates > MOST_COPIES {
+            return Err(format!("`duplicates` is at most {MOST_COPIES}"));
+        }
+        let url = Url::parse("http://agent.invalid/").map_err(|error| error.to_string())?;
+        let without_body = Self {
+            body: None,
+            ..self.clone()
+        };
+        without_body.apply(&mut Request::new(Method::POST, url))
+    }
+
     fn apply(&self, request: &mut Request) -> Result<(), String> {
         if self.head.as_ref().is_some_and(|(from, _)| from.is_empty()) {
             return Err("`head` replaces an empty text; write a part of the head".to_owned());
         }
         if let Some(method) = &self.method {
-            let method = Method::from_bytes(method.as_bytes());
-            *request.method_mut() = method.map_err(|error| error.to_string())?;
+            let valid = Method::from_bytes(method.as_bytes());
+            *request.method_mut() = valid.map_err(|_| format!("`{method}` is no method"))?;
         }
         if let Some(query) = &self.query {
             let query = match request.url().query() {
@@ -201,7 +220,7 @@ impl RequestChange {
     /// The changed request and its copies, which are sent at the same time.
     pub(super) fn requests(&self, mut request: Request) -> Result<Vec<Request>, String> {
         self.apply(&mut request)?;
-        let copies = (0..self.duplicates).filter_map(|_| request.try_clone());
+        let copies = (0..self.duplicates.min(MOST_COPIES)).filter_map(|_| request.try_clone());
         let mut requests: Vec<_> = copies.collect();
         requests.push(request);
         Ok(requests)
@@ -292,7 +311,14 @@ async fn framed(
     // The connection ends with the response, which is the only one.
     tokio::spawn(connection);
     let response = sender.send_request(framed).await;
-    let response = response.map_err(|error| broken(&error))?;
+    let response = response.map_err(|error| {
+        let source = std::error::Error::source(&error);
+        let source = source.and_then(|source| source.downcast_ref::<io::Error>());
+        if source.is_some_and(|source| source.kind() == io::ErrorKind::InvalidInput) {
+            return UnsentChange::Request(format!("the head of the request has no {from:?}"));
+        }
+        broken(&error)
+    })?;
     Ok(response.map(Body::wrap).into())
 }
 
@@ -315,8 +341,9 @@ impl AsyncWrite for Reframed {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         if let Some((from, to)) = this.edit.take() {
-            let at = bytes.windows(from.len()).position(|some| some == from);
-            let at = at.ok_or_else(|| io::Error::other("the head has no place for the change"))?;
+            let mut places = bytes.windows(from.len());
+            let at = places.position(|some| some.eq_ignore_ascii_case(&from));
+            let at = at.ok_or(io::ErrorKind::InvalidInput)?;
             this.pending = [&bytes[..at], &to, &bytes[at + from.len()..]].concat();
             this.accepted = bytes.len();
         }
@@ -448,6 +475,12 @@ mod tests {
                 ("x-folded", Some("1")),
                 r#"{"m":"hi"}"#,
             ),
+            (
+                json!({ "head": ["\r\nHost: ", "\r\nx-host: x\r\nhost: "] }),
+                "POST /a?b=c",
+                ("x-host", Some("x")),
+                r#"{"m":"hi"}"#,
+            ),
         ] {
             let server = Server::start(vec![answers("\"ok\"")]).await;
             let answer = invoked(&server, change.clone()).await;
@@ -476,20 +509,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_empty_text_is_no_part_of_a_head() {
-        let server = Server::start(vec![answers("\"ok\"")]).await;
-        let driver = driver_of(&format!("endpoint: '{}'", server.url));
-        let invocation = Invocation {
-            change: serde_json::from_value(json!({ "head": ["", "x"] })).ok(),
-            ..Invocation::new(
-                "run",
-                &Prompt::single("hi"),
-                InvocationPlace::shared("s"),
-                1,
-            )
-        };
-        let error = driver.ask(&invocation).await.expect_err("no request");
-        assert!(error.to_string().contains("`head` replaces an empty text"));
+    async fn a_text_that_is_no_part_of_a_head_is_an_error() {
+        for (from, expected) in [
+            ("", "`head` replaces an empty text"),
+            ("x-none: ", "the head of the request has no \"x-none: \""),
+        ] {
+            let server = Server::start(vec![answers("\"ok\"")]).await;
+            let driver = driver_of(&format!("endpoint: '{}'", server.url));
+            let invocation = Invocation {
+                change: serde_json::from_value(json!({ "head": [from, "x"] })).ok(),
+                ..Invocation::new(
+                    "run",
+                    &Prompt::single("hi"),
+                    InvocationPlace::shared("s"),
+                    1,
+                )
+            };
+            let error = driver.ask(&invocation).await.expect_err("no request");
+            assert!(error.to_string().contains(expected), "{error}");
+        }
     }
 
     #[tokio::test]

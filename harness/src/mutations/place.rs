@@ -1,5 +1,9 @@
-//! Where a mutation changes a prompt: in which turn, and in which line of a structured prompt.
+//! Where a mutation changes a prompt: in which turn, and in which value of a structured prompt.
 
+use std::ops::Range;
+
+use serde::de::IgnoredAny;
+use serde_json::Value;
 use squall_profiles::dice::Dice;
 
 use crate::agents::settings::{Agent, Way};
@@ -53,18 +57,51 @@ pub(super) struct MutatedPlace<'p> {
     turn: usize,
     /// The other turn of an operation that has one.
     other: usize,
-    /// The line's index, name and value; `None`: the whole turn.
-    line: Option<(usize, &'p str, &'p str)>,
+    part: TurnPart<'p>,
+}
+
+/// The part of a turn that a mutation changes.
+#[derive(Debug, Clone)]
+enum TurnPart<'p> {
+    Whole,
+    /// The value of a line that defines a placeholder.
+    Line {
+        at: usize,
+        name: &'p str,
+        value: &'p str,
+    },
+    /// A text in a JSON document, and its place with quotes.
+    Json {
+        value: String,
+        at: Range<usize>,
+    },
+}
+
+impl TurnPart<'_> {
+    fn value<'s>(&'s self, turn: &'s str) -> &'s str {
+        match self {
+            Self::Whole => turn,
+            Self::Line { value, .. } => value,
+            Self::Json { value, .. } => value,
+        }
+    }
 }
 
 impl<'p> MutatedPlace<'p> {
-    pub(super) fn draw(prompt: &'p Prompt, form: &PromptForm<'_>, dice: &mut Dice) -> Self {
+    /// With `keeps_meaning`, the turns stay, and of a structured prompt values of several words are changed. `None`:
+    /// there is no such value.
+    pub(super) fn draw(
+        prompt: &'p Prompt,
+        form: &PromptForm<'_>,
+        keeps_meaning: bool,
+        dice: &mut Dice,
+    ) -> Option<Self> {
         let turns = prompt.turns();
         let below =
             |bound: usize, dice: &mut Dice| usize::try_from(dice.below(bound as u64)).unwrap_or(0);
         let turn = below(turns.len(), dice);
         let operation = match dice.below(6) {
-            _ if turns.len() < 2 => TurnOperation::Change,
+            _ if turns.len() < 2 || keeps_meaning => TurnOperation::Change,
             2 => TurnOperation::Insert,
             3 => TurnOperation::Repeat,
             4 => TurnOperation::Drop,
@@ -76,27 +113,31 @@ impl<'p> MutatedPlace<'p> {
             TurnOperation::Drop => (turn + 1 + below(turns.len() - 1, dice)) % turns.len(),
             TurnOperation::Change | TurnOperation::Insert | TurnOperation::Repeat => turn,
         };
-        let lines = template::lines_of(&turns[turn], &form.names);
-        let line = (form.structured && !lines.is_empty()).then(|| lines[below(lines.len(), dice)]);
-        Self {
+        let mut parts = parts(&turns[turn], form);
+        if parts.is_empty() {
+            parts.push(TurnPart::Whole);
+        } else if keeps_meaning {
+            parts.retain(|part| part.value("").contains(char::is_whitespace));
+        }
+        let part = below(parts.len(), dice);
+        (part < parts.len()).then(|| Self {
             prompt,
             operation,
             turn,
             other,
-            line,
-        }
+            part: parts.swap_remove(part),
+        })
     }
 
     /// The text that the mutation changes.
-    pub(super) fn source(&self) -> &'p str {
-        let turn = &self.prompt.turns()[self.turn];
-        self.line.map_or(turn, |(_, _, value)| value)
+    pub(super) fn source(&self) -> &str {
+        self.part.value(&self.prompt.turns()[self.turn])
     }
 
     /// The prompt with the changed texts instead of the source: one, or the turns of an attack.
     pub(super) fn put(&self, texts: Vec<String>) -> Option<Prompt> {
         let turns = self.prompt.turns();
-        let changed = texts.into_iter().map(|text| self.in_line(text));
+        let changed = texts.into_iter().map(|text| self.in_turn(text));
         let mut changed: Vec<_> = changed.collect();
         match self.operation {
             TurnOperation::Insert => changed.insert(0, turns[self.turn].clone()),
@@ -116,20 +157,26 @@ impl<'p> MutatedPlace<'p> {
         Prompt::conversation(mutant.concat())
     }
 
-    fn in_line(&self, text: String) -> String {
-        let Some((line, name, _)) = self.line else {
-            return text;
-        };
-        let text = text.lines().collect::<Vec<_>>().join(" ");
-        let lines = self.prompt.turns()[self.turn].lines().enumerate();
-        let lines = lines.map(|(at, old)| {
-            if at == line {
-                format!("{name}: {text}")
-            } else {
-                old.to_owned()
+    fn in_turn(&self, text: String) -> String {
+        let turn = &self.prompt.turns()[self.turn];
+        match &self.part {
+            TurnPart::Whole => text,
+            TurnPart::Line { at: line, name, .. } => {
+                let text = text.lines().collect::<Vec<_>>().join(" ");
+                let lines = turn.lines().enumerate().map(|(at, old)| {
+                    if at == *line {
+                        format!("{name}: {text}")
+                    } else {
+                        old.to_owned()
+                    }
+                });
+                lines.collect::<Vec<_>>().join("\n")
             }
-        });
-        lines.collect::<Vec<_>>().join("\n")
+            TurnPart::Json { at, .. } => {
+                let text = Value::from(text);
+                format!("{}{text}{}", &turn[..at.start], &turn[at.end..])
+            }
+        }
     }
 
     /// The operation for reports; `None`: the only turn was changed.
@@ -144,4 +191,36 @@ impl<'p> MutatedPlace<'p> {
             TurnOperation::Later => format!("turn {turn} changed and moved to place {other}"),
         })
     }
+}
+
+/// The parts of a structured turn; none: it has no structure.
+fn parts<'p>(turn: &'p str, form: &PromptForm<'_>) -> Vec<TurnPart<'p>> {
+    let lines = template::lines_of(turn, &form.names);
+    if form.structured && !lines.is_empty() {
+        let lines = lines.into_iter();
+        let lines = lines.map(|(at, name, value)| TurnPart::Line { at, name, value });
+        return lines.collect();
+    }
+    let is_json = turn.trim_start().starts_with(['{', '['])
+        && serde_json::from_str::<IgnoredAny>(turn).is_ok();
+    if !is_json {
+        return Vec::new();
+    }
+    let (mut parts, mut from) = (Vec::new(), 0);
+    while let Some(start) = turn[from..].find('"').map(|found| from + found) {
+        let mut last = start + 1;
+        while let Some(byte @ (0..=b'!' | b'#'..)) = turn.as_bytes().get(last) {
+            last += if *byte == b'\\' { 2 } else { 1 };
+        }
+        from = last + 1;
+        let is_name = turn[from..].trim_start().starts_with(':');
+        let value = serde_json::from_str(&turn[start..from]);
+        if let Ok(value) = value
+            && !is_name
+        {
+            let at = start..from;
+            parts.push(TurnPart::Json { value, at });
+        }
+    }
+    parts
 }

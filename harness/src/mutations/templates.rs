@@ -178,12 +178,23 @@ fn template(fields: &mut Fields<'_, '_>) -> Option<MutationTemplate> {
     })
 }
 
+const INVALID_PLACEHOLDER: &str = "a placeholder is invalid; write a number as `{number:1-9}`, a length as `{filler:100}`, and transformations \
+     as `{prompt:base64}`";
+
 fn filled_text(value: &mut ValueReader<'_, '_>) -> Option<String> {
     let text = value.words()?.value;
     if let Some(how) = unknown_transformation(&text) {
         let all = super::text::TRANSFORMS.into_iter();
         let near = squall_documents::did_you_mean(how, all);
         value.error(format!("unknown transformation `{how}`{near}"));
+    } else {
+        let mut dice = super::dice(0, "text", "", 0);
+        if TemplateFilling::draw("", &mut dice)
+            .text(&text, &mut dice)
+            .is_none()
+        {
+            value.error(INVALID_PLACEHOLDER);
+        }
     }
     Some(text)
 }
@@ -196,13 +207,18 @@ fn request(value: &mut ValueReader<'_, '_>) -> Option<Value> {
     let filled = TemplateFilling::draw("", &mut dice).document(&document, &mut dice);
     let read = filled.map(serde_json::from_value::<RequestChange>);
     match read {
-        Some(Ok(_)) => Some(document),
+        Some(Ok(change)) => {
+            if let Err(why) = change.check() {
+                value.error(format!("this is no change of a request: {why}"));
+            }
+            Some(document)
+        }
         Some(Err(error)) => {
             value.error(format!("this is no change of a request: {error}"));
             None
         }
         None => {
-            value.error("a placeholder is invalid; write `{token}` or `{number:1-9}`");
+            value.error(INVALID_PLACEHOLDER);
             None
         }
     }

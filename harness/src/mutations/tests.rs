@@ -360,7 +360,7 @@ async fn the_model_writes_in_every_dialect_and_a_repeated_run_calls_nobody() {
 }
 
 #[tokio::test]
-async fn a_model_that_repeats_itself_falls_short_and_an_absent_one_is_an_error() {
+async fn templates_replace_what_a_model_does_not_write_and_an_absent_one_is_an_error() {
     let said = json!({ "message": { "content": "Get me to Rome." } }).to_string();
     let server = Server::start(vec![answers(&said)]).await;
     let rest = |url: &str| {
@@ -372,15 +372,23 @@ async fn a_model_that_repeats_itself_falls_short_and_an_absent_one_is_an_error()
         &rest(&server.url),
     );
     let mutants = mutants(&suite, 1).await;
-    assert_eq!(mutants.by_kind[0].1.len(), 1);
+    let all = &mutants.by_kind[0].1;
+    let (by_model, filled) = all.split_at(1);
+    assert_eq!(by_model[0].lineage, ["written by qwen3:8b"]);
     assert!(
-        mutants
-            .warnings
-            .iter()
-            .any(|one| one.contains("1 mutant of 3")),
+        filled.len() == 2
+            && filled
+                .iter()
+                .all(|one| one.lineage[0].starts_with("template "))
+    );
+    let expected = "2 mutants of templates replace what the model did not write: its last rejected answer was the prompt or \
+                    an earlier text";
+    assert!(
+        mutants.warnings.iter().any(|one| one.contains(expected)),
         "{:?}",
         mutants.warnings
     );
+    assert!(server.requests().len() <= 9, "{}", server.requests().len());
     let refusing = Server::start(vec![Reply::With(401, "application/json", "{}".into())]).await;
     let suite = suite_of(
         "endpoint: 'http://agent.test/'",
@@ -404,6 +412,7 @@ async fn a_program_writes_mutants_of_its_own_type() {
             Ok(vec!["read"]),
         ),
         ("echo '{}'", Err("a JSON list")),
+        (r#"echo '["one", {"a": 1}]'"#, Err("entry 2 must be a text")),
         ("exit 3", Err("exit status: 3")),
     ] {
         let script = json!(script);
@@ -487,6 +496,173 @@ fn the_library_has_enough_of_every_type_and_names_its_sources() {
         assert!(
             filled.is_some_and(|text| text != template && !text.is_empty()),
             "{how}"
+        );
+    }
+}
+
+const KEEPING: [&str; 3] = ["paraphrase", "noise", "tone_shift"];
+
+#[tokio::test]
+async fn types_that_keep_the_meaning_keep_turns_numbers_and_addresses() {
+    let facts = [
+        "12",
+        "May",
+        "3",
+        "1,250.00",
+        "ann@example.com",
+        "https://a.example/Path",
+        "LH42",
+    ];
+    let prompts = format!(
+        "golden_prompts: [['Good morning to you', 'Please book room {}']]",
+        facts.join(" ")
+    );
+    for kind in KEEPING {
+        let mutants = mutants(&of_type(kind, &prompts, 50), 3).await;
+        let all = mutants.by_kind.iter().flat_map(|(_, all)| all);
+        for one in all.filter(|one| one.kind == kind) {
+            assert_eq!(one.prompt.turns().len(), 2, "{one:?}");
+            let text = one.prompt.text().to_lowercase();
+            let words: Vec<_> = text.split(|c: char| c.is_whitespace()).collect();
+            for fact in facts.map(str::to_lowercase) {
+                let is_kept = words
+                    .iter()
+                    .any(|word| word.trim_matches(['.', '!']) == fact);
+                assert!(is_kept, "{fact}: {one:?}");
+            }
+            assert!(
+                one.prompt.text().contains("https://a.example/Path"),
+                "{one:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_in_json_stays_json_and_values_of_one_word_keep_their_meaning() {
+    let golden =
+        r#"{"user": "Ann", "task": "Find a \"good\" hotel in Kiel", "n": 2, "tags": ["cheap"]}"#;
+    let prompts = format!("golden_prompts: ['{golden}']");
+    for known in TYPES.iter().filter(|known| !known.is_wire) {
+        let mutants = mutants(&of_type(known.name, &prompts, 20), 5).await;
+        for one in mutants.by_kind.iter().flat_map(|(_, all)| all) {
+            for turn in one.prompt.turns() {
+                let document: serde_json::Value = serde_json::from_str(turn).expect("JSON");
+                assert_eq!(document["n"], 2, "{one:?}");
+                let is_kept = document["user"] == "Ann" && document["tags"] == json!(["cheap"]);
+                assert!(is_kept || !KEEPING.contains(&one.kind.as_str()), "{one:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn own_templates_come_first_and_what_is_not_used_is_reported() {
+    let said = json!({ "message": { "content": "Get me to Rome." } }).to_string();
+    let server = Server::start(vec![answers(&said)]).await;
+    let own =
+        ["a", "b", "c"].map(|id| format!("{{id: {id}, type: noise, text: '{id} {{prompt}}'}}"));
+    let rest = |model: &str| {
+        format!(
+            "{model}mutations: {{types: [noise, tone_shift], count: 4, templates: [{{templates: [{}]}}], \
+         corpus: [{{type: tone_shift, original: Old, mutant: x}}]}}",
+            own.join(", ")
+        )
+    };
+    for model in [
+        String::new(),
+        format!("model: {{base_url: '{}'}}\n", server.url),
+    ] {
+        let suite = suite_of("endpoint: 'http://agent.test/'", PROMPTS[0], &rest(&model));
+        let mutants = mutants(&suite, 1).await;
+        for one in &mutants.by_kind[0].1 {
+            assert!(
+                ["template a", "template b", "template c"].contains(&one.lineage[0].as_str()),
+                "{one:?}"
+            );
+        }
+        for expected in [
+            "are not used: `count: 4` is too small",
+            "1 of 1 mutants of the corpus are not used: 1 are of other",
+        ] {
+            assert!(
+                mutants.warnings.iter().any(|one| one.contains(expected)),
+                "{expected}: {:?}",
+                mutants.warnings
+            );
+        }
+    }
+    let suite = suite_of(
+        "endpoint: 'https://agent.test/'",
+        PROMPTS[0],
+        "mutations: {count: 2, types: [noise, protocol_level_attack], \
+        custom_templates: {a: 'A {prompt}', b: 'B {prompt}', c: 'C {prompt}'}}",
+    );
+    let mutants = mutants(&suite, 1).await;
+    for expected in [
+        "mutations noise, protocol_level_attack are not used",
+        "templates c are not used",
+        "not `http://`",
+    ] {
+        assert!(
+            mutants.warnings.iter().any(|one| one.contains(expected)),
+            "{expected}: {:?}",
+            mutants.warnings
+        );
+    }
+}
+
+#[test]
+fn a_mistake_in_a_template_is_an_error() {
+    for (template, expected) in [
+        (
+            "noise, text: '{prompt} {number:9-1}'",
+            "a placeholder is invalid",
+        ),
+        (
+            "noise, text: '{prompt} {number:5}'",
+            "a placeholder is invalid",
+        ),
+        ("noise, turns: ['{filler:x}']", "a placeholder is invalid"),
+        (
+            "request_method_attack, request: {method: 'GE T'}",
+            "`GE T` is no method",
+        ),
+        (
+            "http_header_injection, request: {headers: {'X A': b}}",
+            "`X A` is no header",
+        ),
+        (
+            r#"http_header_injection, request: {headers: {X-A: "a\r\nX-B: c"}}"#,
+            "`X-A` cannot have its value",
+        ),
+        (
+            "protocol_level_attack, request: {head: ['', x]}",
+            "`head` replaces an empty text",
+        ),
+        ("timeout_manipulation, request: {}", "it changes nothing"),
+        (
+            "concurrent_request_pattern, request: {duplicates: 0}",
+            "it changes nothing",
+        ),
+        (
+            "concurrent_request_pattern, request: {duplicates: 1000}",
+            "at most 100",
+        ),
+    ] {
+        let text = format!(
+            "agent: {{endpoint: 'http://a.test/'}}\ngolden_prompts: [x]\ninvariants: [{{type: completes}}]\n\
+             mutations:\n  templates:\n    - templates:\n      - {{type: {template}}}\n"
+        );
+        let errors = suite::parse("s", &text, Variables::Refused).expect_err(template);
+        let error = errors
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("; ");
+        assert!(
+            error.contains(expected) && error.contains("s:7:"),
+            "{template}: {error}"
         );
     }
 }

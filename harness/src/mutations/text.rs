@@ -207,16 +207,16 @@ fn transformed(how: &str, text: &str, dice: &mut Dice) -> Option<String> {
             all
         }),
         "fullwidth" => each(&|c| fullwidth(c).to_string()),
-        "upper" => text.to_uppercase(),
-        "lower" => text.to_lowercase(),
-        "alternating" => {
-            let letters = text.chars().enumerate();
+        "upper" => plain_words(text, str::to_uppercase),
+        "lower" => plain_words(text, str::to_lowercase),
+        "alternating" => plain_words(text, |word| {
+            let letters = word.chars().enumerate();
             let letters = letters.map(|(at, c)| match at % 2 {
                 0 => c.to_lowercase().to_string(),
                 _ => c.to_uppercase().to_string(),
             });
             letters.collect()
-        }
+        }),
         "emoji" => words(text, |word| format!("{word} {}", pick(&WORDS.emoji, dice))),
         "some_emoji" => some(text, dice, |word, dice| {
             format!("{word}{}", pick(&WORDS.emoji, dice))
@@ -329,29 +329,59 @@ fn replaced(
     })
 }
 
-/// Two to four typing errors.
+/// Rewrites words of letters only. Numbers, addresses and names with other characters stay.
+fn plain_words(text: &str, write: impl Fn(&str) -> String) -> String {
+    let words = text.split_inclusive(char::is_whitespace);
+    let words = words.map(|word| match plain_part(word) {
+        Some(plain) => word.replacen(plain, &write(plain), 1),
+        None => word.to_owned(),
+    });
+    words.collect()
+}
+
+/// The letters of a word with only punctuation around them; `None`: it has other characters.
+fn plain_part(word: &str) -> Option<&str> {
+    let plain = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let is_plain = |c: char| c.is_alphabetic() || "'’-".contains(c);
+    let is_special = word.contains(['@', '#', '/', '\\', '_', '$', '&', '=', '%', '<', '>']);
+    (!plain.is_empty() && plain.chars().all(is_plain) && !is_special).then_some(plain)
+}
+
+/// Shortest word that gets typing errors, in letters.
+const LONG_WORD: usize = 4;
+
+/// Two to four typing errors, in longer words of letters only.
 fn typos(text: &str, dice: &mut Dice) -> String {
-    let mut letters: Vec<char> = text.chars().collect();
+    let words = text.split_inclusive(char::is_whitespace);
+    let mut words: Vec<_> = words.map(str::to_owned).collect();
+    let is_long =
+        |word: &str| plain_part(word).is_some_and(|plain| plain.chars().count() >= LONG_WORD);
     for _ in 0..2 + dice.below(3) {
-        let places: Vec<_> = (0..letters.len())
-            .filter(|at| letters[*at].is_alphanumeric())
-            .collect();
-        let Some(&at) = places.get(below(places.len(), dice)) else {
+        let long: Vec<_> = (0..words.len()).filter(|at| is_long(&words[*at])).collect();
+        let Some(&at) = long.get(below(long.len(), dice)) else {
             break;
         };
-        let neighbours = WORDS
-            .neighbours
-            .iter()
-            .find(|keys| keys.starts_with(letters[at]));
-        match dice.below(4) {
-            0 if at + 1 < letters.len() => letters.swap(at, at + 1),
-            1 if places.len() > 2 => drop(letters.remove(at)),
-            2 if let Some(keys) = neighbours => {
-                let keys: Vec<char> = keys.chars().skip(1).collect();
-                letters[at] = keys[below(keys.len(), dice)];
-            }
-            _ => letters.insert(at, letters[at]),
+        words[at] = typo(&words[at], dice);
+    }
+    words.concat()
+}
+
+fn typo(word: &str, dice: &mut Dice) -> String {
+    let mut letters: Vec<char> = word.chars().collect();
+    let is_letter = |at: usize| letters.get(at).is_some_and(|c| c.is_alphabetic());
+    let places: Vec<_> = (0..letters.len()).filter(|at| is_letter(*at)).collect();
+    let at = places[below(places.len(), dice)];
+    let has_next = is_letter(at + 1);
+    let mut neighbours = WORDS.neighbours.iter();
+    let neighbours = neighbours.find(|keys| keys.starts_with(letters[at]));
+    match dice.below(4) {
+        0 if has_next => letters.swap(at, at + 1),
+        1 => drop(letters.remove(at)),
+        2 if let Some(keys) = neighbours => {
+            let keys: Vec<char> = keys.chars().skip(1).collect();
+            letters[at] = keys[below(keys.len(), dice)];
         }
+        _ => letters.insert(at, letters[at]),
     }
     letters.into_iter().collect()
 }

@@ -9,7 +9,7 @@ use super::place::{MutatedPlace, PromptForm};
 use super::templates::{Filled, LIBRARY, MutationTemplate};
 use super::words::INSTRUCTIONS;
 use super::written::{ModelTexts, ModelWriter, MutantCache};
-use super::{CUSTOM, LONGEST, Mutant, MutationProgram, Mutations, TYPES, dice};
+use super::{CUSTOM, KEEPS_MEANING, LONGEST, Mutant, MutationProgram, Mutations, TYPES, dice};
 use crate::agents::change::RequestChange;
 use crate::agents::program::{self, NotEnded};
 use crate::agents::settings::{Agent, Way};
@@ -69,13 +69,23 @@ pub enum MutationError {
     Nothing(String),
 }
 
-/// The mutants of one prompt by type, and whether the type has fewer than its share.
-type KindResults = Vec<(Vec<Mutant>, bool)>;
+/// The mutants of one type and one prompt.
+struct KindResult {
+    mutants: Vec<Mutant>,
+    /// Whether there are fewer than its share.
+    is_short: bool,
+    /// Mutants of templates that replace those of the model.
+    replaced: usize,
+    /// What was wrong with the model's last rejected answer.
+    rejected: Option<&'static str>,
+}
+
+/// The lineage of a mutant of the corpus.
+const OF_CORPUS: &str = "from the corpus";
 
 /// A source of mutants of one type.
 enum MutantSource<'a> {
-    /// Templates, in the order of the draws.
-    Templates(Vec<&'a MutationTemplate>),
+    Templates,
     /// The suite's own texts.
     Custom(&'a [(String, String)]),
     Model(&'a str),
@@ -86,6 +96,12 @@ enum MutantSource<'a> {
 struct KindMutants<'a> {
     kind: &'a str,
     source: MutantSource<'a>,
+    /// The suite's own templates, then those of Squall, each in the order of the draws.
+    templates: Vec<&'a MutationTemplate>,
+    /// The number of the suite's own templates.
+    own: usize,
+    /// Where templates begin to replace the model; `None`: they do not.
+    replaced_from: Option<usize>,
     /// Mutants of the corpus that are not used yet.
     corpus: Vec<&'a Prompt>,
     texts: ModelTexts,
@@ -145,7 +161,7 @@ impl Writing<'_> {
         let model = self
             .model
             .map(|model| ModelWriter::new(model, self.dialler));
-        let mut writing: Vec<Pending<'_, Result<KindResults, MutationError>>> = Vec::new();
+        let mut writing: Vec<Pending<'_, Result<Vec<KindResult>, MutationError>>> = Vec::new();
         for prompt in prompts {
             writing.push(Box::pin(self.of_prompt(prompt, &kinds, model.as_ref())));
         }
@@ -156,20 +172,35 @@ impl Writing<'_> {
             .map(|kind| ((*kind).to_owned(), Vec::new()))
             .collect();
         let mut missing: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut replaced: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
         for (number, of_kinds) in written.into_iter().enumerate() {
-            for (place, (mutants, is_short)) in of_kinds.into_iter().enumerate() {
-                by_kind[place].1.extend(mutants);
-                if is_short {
+            for (place, one) in of_kinds.into_iter().enumerate() {
+                by_kind[place].1.extend(one.mutants);
+                if one.is_short {
                     missing.entry(kinds[place]).or_default().push(number + 1);
+                }
+                if one.replaced > 0 {
+                    let (all, why) = replaced.entry(kinds[place]).or_default();
+                    *all += one.replaced;
+                    *why = one.rejected.unwrap_or("no valid mutant");
                 }
             }
         }
+        for (kind, (many, why)) in replaced {
+            let many = count(many as u64, "mutant");
+            warnings.push(format!(
+                "mutation `{kind}`: {many} of templates replace what the model did not write: its last rejected answer \
+                 was {why}"
+            ));
+        }
+        warnings.extend(self.unused(prompts, &by_kind, &missing));
         for (kind, numbers) in missing {
             let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
             warnings.push(format!(
-                "mutation `{kind}`: there are fewer different mutants than `count: {}` requires, of golden prompts \
+                "mutation `{kind}`: there are fewer different mutants than `count: {}` requires, of golden prompt{} \
                  {}; other types replace them where they can",
                 self.settings.count,
+                if numbers.len() == 1 { "" } else { "s" },
                 numbers.join(", ")
             ));
         }
@@ -207,24 +238,77 @@ impl Writing<'_> {
                 self.agent.way.as_str()
             ));
         }
-        let others = kinds.len().saturating_sub(self.settings.count);
-        if others > 0 {
-            let unused = kinds[self.settings.count..].join(", ");
-            warnings.push(format!(
-                "mutations {unused} are not used: `count: {}` is less than the number of types",
-                self.settings.count
-            ));
+        if let Way::Http(http) = &self.agent.way
+            && !http.endpoint.starts_with("http://")
+            && kinds.contains(&"protocol_level_attack")
+        {
+            warnings.push(
+                "templates that change the bytes of a request's head are left out: the endpoint is not `http://`"
+                    .to_owned(),
+            );
         }
         (kinds, warnings)
     }
 
-    /// The mutants of one prompt by type, and whether the type has fewer than its share.
+    /// Warnings about types, templates and a corpus that have no mutant.
+    fn unused(
+        &self,
+        prompts: &[Prompt],
+        by_kind: &[(String, Vec<Mutant>)],
+        missing: &BTreeMap<&str, Vec<usize>>,
+    ) -> Vec<String> {
+        let Mutations { count: each, .. } = self.settings;
+        let kinds = by_kind
+            .iter()
+            .filter(|(kind, mutants)| mutants.is_empty() && !missing.contains_key(kind.as_str()));
+        let kinds: Vec<_> = kinds.map(|(kind, _)| kind.as_str()).collect();
+        let mut warnings = Vec::new();
+        if !kinds.is_empty() {
+            warnings.push(format!(
+                "mutations {} are not used: `count: {each}` is less than the number of types and custom templates",
+                kinds.join(", ")
+            ));
+        }
+        let mutants = || by_kind.iter().flat_map(|(_, mutants)| mutants);
+        let used: BTreeSet<_> = mutants()
+            .filter_map(|one| Some((one.kind.as_str(), one.lineage.last()?.clone())))
+            .collect();
+        let templates = self.settings.templates.iter();
+        let templates = templates.map(|one| (one.kind.name, of_template(one), &one.id));
+        let custom = self.settings.custom_templates.iter();
+        let custom = custom.map(|(name, _)| (CUSTOM, of_custom_template(name), name));
+        let unused = templates.chain(custom);
+        let unused = unused.filter(|(kind, how, _)| !used.contains(&(*kind, how.clone())));
+        let unused: Vec<_> = unused.map(|(_, _, id)| id.as_str()).collect();
+        if !unused.is_empty() {
+            warnings.push(format!(
+                "templates {} are not used: `count: {each}` is too small for them, `types` does not have their types, or \
+                 they change nothing",
+                unused.join(", ")
+            ));
+        }
+        let all = self.settings.corpus.len();
+        let of_corpus = mutants().filter(|one| one.lineage == [OF_CORPUS]).count();
+        if of_corpus < all {
+            let known = self.settings.corpus.iter();
+            let known = known.filter(|one| prompts.contains(&one.original));
+            let of_others = all - known.count();
+            warnings.push(format!(
+                "{} of {all} mutants of the corpus are not used: {of_others} are of other golden prompts; `types` does not \
+                 have the type of the others, or `count: {each}` is too small",
+                all - of_corpus
+            ));
+        }
+        warnings
+    }
+
+    /// The mutants of one prompt by type.
     async fn of_prompt(
         &self,
         prompt: &Prompt,
         kinds: &[&str],
         model: Option<&ModelWriter>,
-    ) -> Result<KindResults, MutationError> {
+    ) -> Result<Vec<KindResult>, MutationError> {
         let mut of = OfPrompt {
             prompt,
             text: Value::from(prompt.turns()).to_string(),
@@ -247,9 +331,11 @@ impl Writing<'_> {
         for one in &all {
             self.keep(one, &of.text, model).await;
         }
-        let all = all.into_iter().map(|one| {
-            let is_short = one.mutants.len() < one.wanted;
-            (one.mutants, is_short)
+        let all = all.into_iter().map(|one| KindResult {
+            is_short: one.mutants.len() < one.wanted,
+            replaced: (one.replaced_from).map_or(0, |from| one.mutants.len() - from),
+            rejected: one.texts.rejected,
+            mutants: one.mutants,
         });
         Ok(all.collect())
     }
@@ -262,21 +348,25 @@ impl Writing<'_> {
             None if self.model.is_some() && INSTRUCTIONS.contains_key(kind) => {
                 MutantSource::Model(kind)
             }
-            None => {
-                let all = LIBRARY.iter().chain(&self.settings.templates);
-                let mut templates: Vec<_> = all.filter(|one| one.kind.name == kind).collect();
-                let order = |one: &&MutationTemplate| {
-                    dice(self.seed, &format!("{kind}/{}", one.id), &of.text, 0).next_choice()
-                };
-                templates.sort_by_cached_key(order);
-                MutantSource::Templates(templates)
-            }
+            None => MutantSource::Templates,
         };
+        let order = |one: &&MutationTemplate| {
+            dice(self.seed, &format!("{kind}/{}", one.id), &of.text, 0).next_choice()
+        };
+        let [own, library] = [&self.settings.templates, &*LIBRARY].map(|all| {
+            let all = all.iter().filter(|one| one.kind.name == kind);
+            let mut all: Vec<_> = all.collect();
+            all.sort_by_cached_key(order);
+            all
+        });
         let corpus = self.settings.corpus.iter();
         let corpus = corpus.filter(|one| one.kind == kind && one.original == *of.prompt);
         KindMutants {
             kind,
             source,
+            own: own.len(),
+            templates: [own, library].concat(),
+            replaced_from: None,
             corpus: corpus.map(|one| &one.mutant).rev().collect(),
             texts: ModelTexts::default(),
             next: 0,
@@ -301,7 +391,7 @@ impl Writing<'_> {
         while one.mutants.len() < one.wanted
             && let Some(mutant) = one.corpus.pop()
         {
-            of.accept(one, of_text(mutant.clone(), "from the corpus".to_owned()));
+            of.accept(one, of_text(mutant.clone(), OF_CORPUS.to_owned()));
         }
         let missing = one.wanted - one.mutants.len();
         if let MutantSource::Program(program) = one.source {
@@ -313,19 +403,39 @@ impl Writing<'_> {
             }
             return Ok(());
         }
+        self.add_candidates(one, of, missing, model).await?;
+        let missing = one.wanted - one.mutants.len();
+        if missing > 0 && matches!(one.source, MutantSource::Model(_)) {
+            one.source = MutantSource::Templates;
+            one.replaced_from = Some(one.mutants.len());
+            self.add_candidates(one, of, missing, model).await?;
+        }
+        one.is_closed = one.mutants.len() < one.wanted;
+        Ok(())
+    }
+
+    async fn add_candidates(
+        &self,
+        one: &mut KindMutants<'_>,
+        of: &mut OfPrompt<'_>,
+        missing: usize,
+        model: Option<&ModelWriter>,
+    ) -> Result<(), MutationError> {
         for _ in 0..one.most(missing) {
             if one.mutants.len() == one.wanted {
-                return Ok(());
+                break;
             }
             let number = one.next;
             one.next += 1;
             let candidate = self.candidate(one, of, number, model).await?;
             let is_accepted = candidate.is_some_and(|candidate| of.accept(one, candidate));
-            if !is_accepted && matches!(one.source, MutantSource::Model(_)) {
+            if !is_accepted
+                && matches!(one.source, MutantSource::Model(_))
+                && let Some(number) = number.checked_sub(one.own)
+            {
                 one.texts.reject(number);
             }
         }
-        one.is_closed = one.mutants.len() < one.wanted;
         Ok(())
     }
 
@@ -338,11 +448,19 @@ impl Writing<'_> {
         model: Option<&ModelWriter>,
     ) -> Result<Option<MutantCandidate>, MutationError> {
         let mut dice = dice(self.seed, one.kind, &of.text, number as u64);
-        let place = MutatedPlace::draw(of.prompt, &of.form, &mut dice);
-        let (texts, how) = match &one.source {
-            MutantSource::Templates(templates) => {
-                let template = templates[number % templates.len()];
-                let how = format!("template {}", template.id);
+        let keeps_meaning = KEEPS_MEANING.contains(&one.kind);
+        let place = MutatedPlace::draw(of.prompt, &of.form, keeps_meaning, &mut dice);
+        let Some(place) = place else {
+            return Ok(None);
+        };
+        let template = match &one.source {
+            MutantSource::Templates => one.templates.get(number % one.templates.len().max(1)),
+            MutantSource::Model(_) => one.templates.get(number).filter(|_| number < one.own),
+            MutantSource::Custom(_) | MutantSource::Program(_) => None,
+        };
+        let (texts, how) = match (template, &one.source) {
+            (Some(template), _) => {
+                let how = of_template(template);
                 match template.fill(place.source(), &mut dice) {
                     None => return Ok(None),
                     Some(Filled::Turns(texts)) => (texts, how),
@@ -359,21 +477,26 @@ impl Writing<'_> {
                     }
                 }
             }
-            MutantSource::Custom(templates) => {
+            (None, MutantSource::Custom(templates)) => {
                 let Some((name, template)) = templates.get(number) else {
                     return Ok(None);
                 };
                 let text = template.replace("{prompt}", place.source());
-                (vec![text], format!("custom template {name}"))
+                (vec![text], of_custom_template(name))
             }
-            MutantSource::Model(kind) => {
+            (None, MutantSource::Model(kind)) => {
                 let Some(model) = model else {
                     return Ok(None);
                 };
                 let key = model.key(kind, &of.text, self.seed);
-                let written = one
-                    .texts
-                    .at(number, model, kind, place.source(), &key, self.cache);
+                let written = one.texts.at(
+                    number - one.own,
+                    model,
+                    kind,
+                    place.source(),
+                    &key,
+                    self.cache,
+                );
                 let written = written
                     .await
                     .map_err(|error| MutationError::Model(error.to_string()))?;
@@ -382,7 +505,7 @@ impl Writing<'_> {
                 };
                 (vec![written], format!("written by {}", model.name()))
             }
-            MutantSource::Program(_) => return Ok(None),
+            (None, MutantSource::Templates | MutantSource::Program(_)) => return Ok(None),
         };
         let lineage = place.describe().into_iter().chain([how]).collect();
         let candidate = |prompt| MutantCandidate {
@@ -395,8 +518,8 @@ impl Writing<'_> {
 
     /// Keeps what the model wrote, unless it has secrets in it.
     async fn keep(&self, one: &KindMutants<'_>, text: &str, model: Option<&ModelWriter>) {
-        if let (MutantSource::Model(kind), Some(model)) = (&one.source, model) {
-            let key = model.key(kind, text, self.seed);
+        if let Some(model) = model {
+            let key = model.key(one.kind, text, self.seed);
             one.texts.keep(&key, self.cache, self.redactor).await;
         }
     }
@@ -406,9 +529,9 @@ impl KindMutants<'_> {
     /// Candidates that are tried for this number of mutants.
     fn most(&self, many: usize) -> usize {
         match &self.source {
-            MutantSource::Templates(templates) => templates.len() * (many + 4),
+            MutantSource::Templates => self.templates.len() * (many + 4),
             MutantSource::Custom(templates) => templates.len() + 1,
-            MutantSource::Model(_) => 3 * many,
+            MutantSource::Model(_) => self.own + 3 * many,
             MutantSource::Program(_) => 4 * many,
         }
     }
@@ -437,6 +560,14 @@ fn shares<'m, 'a>(
         (&mut **one, share)
     });
     shared.filter(|(_, share)| *share > 0).collect()
+}
+
+fn of_template(template: &MutationTemplate) -> String {
+    format!("template {}", template.id)
+}
+
+fn of_custom_template(name: &str) -> String {
+    format!("custom template {name}")
 }
 
 /// The mutants that a program writes: texts, or lists of turns.
@@ -484,16 +615,17 @@ async fn run(
         "the program must print a JSON list of texts, or of lists of turns, and nothing else";
     let mutants: Vec<Value> =
         serde_json::from_str(&output).map_err(|error| failed(format!("{wrong} ({error})")))?;
-    let mutants = mutants.into_iter().map(|mutant| {
+    let mutants = mutants.into_iter().zip(1..).map(|(mutant, number)| {
         let turns = match mutant {
             Value::String(text) => vec![text],
-            turns => serde_json::from_value(turns).ok()?,
+            turns => serde_json::from_value(turns).unwrap_or_default(),
         };
         let is_valid = turns
             .iter()
             .all(|turn| !turn.trim().is_empty() && turn.len() <= LONGEST);
-        Prompt::conversation(turns).filter(|_| is_valid)
+        let mutant = Prompt::conversation(turns).filter(|_| is_valid);
+        let expected = "a text that is not empty, of at most 64 KiB, or a list of such turns";
+        mutant.ok_or_else(|| failed(format!("{wrong}; entry {number} must be {expected}")))
     });
-    let mutants: Option<Vec<_>> = mutants.collect();
-    mutants.ok_or_else(|| failed(wrong.to_owned()))
+    mutants.collect()
 }

@@ -22,8 +22,17 @@ pub trait MutantCache: Send + Sync {
 /// Maximum tokens of a mutant.
 const MOST_TOKENS: u32 = 4096;
 
-/// Invalid texts in a row before no more are requested.
-const RETRIES: usize = 3;
+/// How answers begin in which a model refuses to write.
+const REFUSALS: [&str; 5] = [
+    "I'm sorry, but I can",
+    "I can't help",
+    "I can't assist",
+    "I cannot help",
+    "I cannot assist",
+];
+
+/// How answers begin that introduce the mutant.
+const INTRODUCTIONS: [&str; 2] = ["Here is", "Here's"];
 
 /// The suite's model.
 pub(super) struct ModelWriter {
@@ -46,9 +55,13 @@ impl ModelWriter {
     /// The key of a type's texts in the cache.
     pub(super) fn key(&self, kind: &str, prompt: &str, seed: u64) -> String {
         let Model {
-            name, temperature, ..
+            provider,
+            name,
+            temperature,
+            ..
         } = &self.model;
-        let key = json!([self.model.base_url(), name, temperature, kind, prompt, seed]);
+        let (provider, url) = (provider.as_str(), self.model.base_url());
+        let key = json!([provider, url, name, temperature, kind, prompt, seed]);
         sha256(key.to_string())
     }
 
@@ -85,10 +98,12 @@ pub(super) struct ModelTexts {
     texts: Vec<String>,
     is_loaded: bool,
     has_new: bool,
+    /// What was wrong with the last rejected answer.
+    pub(super) rejected: Option<&'static str>,
 }
 
 impl ModelTexts {
-    /// The text with this number: kept, or written now. `None`: the model wrote no valid text.
+    /// The text with this number: kept, or written now. `None`: the model's answer is rejected.
     pub(super) async fn at(
         &mut self,
         number: usize,
@@ -105,20 +120,28 @@ impl ModelTexts {
         if let Some(text) = self.texts.get(number) {
             return Ok(Some(text.clone()).filter(|text| !text.is_empty()));
         }
-        for _ in 0..RETRIES {
-            let written = model.write(kind, source, &self.texts).await?;
-            let written = trimmed(&written);
-            let is_new =
-                !self.texts.iter().any(|known| known == written) && written != source.trim();
-            if is_new && !written.is_empty() && written.len() <= LONGEST {
-                self.has_new = true;
-                self.texts.push(written.to_owned());
-                return Ok(Some(written.to_owned()));
-            }
+        let written = model.write(kind, source, &self.texts).await?;
+        let written = trimmed(&written);
+        let is_known = self.texts.iter().any(|known| known == written);
+        self.rejected = if written.is_empty() {
+            Some("empty")
+        } else if is_refusal(written) {
+            Some("a refusal")
+        } else if written.len() > LONGEST {
+            Some("longer than 64 KiB")
+        } else if is_known || written == source.trim() {
+            Some("the prompt or an earlier text")
+        } else {
+            None
+        };
+        if self.rejected.is_some() {
+            // The number is used, so that those of later texts do not change.
+            self.reject(number);
+            return Ok(None);
         }
-        // The number is used, so that those of later texts do not change.
-        self.reject(number);
-        Ok(None)
+        self.has_new = true;
+        self.texts.push(written.to_owned());
+        Ok(Some(written.to_owned()))
     }
 
     /// Forgets a text that gave no valid mutant.
@@ -142,13 +165,61 @@ impl ModelTexts {
     }
 }
 
-/// The text without the quotes or the code fence around it.
+fn is_refusal(text: &str) -> bool {
+    let text = text.replace('’', "'");
+    REFUSALS.iter().any(|begins| text.starts_with(begins))
+}
+
+/// The text without the model's thoughts, an introduction, and the code fence or the quotes around it.
 fn trimmed(text: &str) -> &str {
+    let mut text = text.trim();
+    if let Some(thoughts) = text.strip_prefix("<think>") {
+        // Thoughts without an end were cut.
+        text = thoughts.split_once("</think>").map_or("", |(_, rest)| rest);
+    }
+    if let Some((first, rest)) = text.split_once(':')
+        && !first.contains('\n')
+        && INTRODUCTIONS
+            .iter()
+            .any(|begins| first.trim().replace('’', "'").starts_with(begins))
+    {
+        text = rest;
+    }
     let text = text.trim();
+    let fenced = text
+        .strip_prefix("```")
+        .and_then(|text| text.strip_suffix("```"));
+    if let Some((language, inner)) = fenced.and_then(|text| text.split_once('\n')) {
+        let is_language = !language.trim().contains(char::is_whitespace);
+        return if is_language { inner.trim() } else { text };
+    }
     let pairs = [("```", "```"), ("\"", "\""), ("“", "”"), ("'", "'")];
     let inner = pairs.iter().find_map(|(first, last)| {
         let inner = text.strip_prefix(first)?.strip_suffix(last)?;
         (!inner.contains(first)).then_some(inner.trim())
     });
     inner.unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_around_a_mutant_is_trimmed_and_a_refusal_is_none() {
+        for (answer, expected) in [
+            (" \"Weather?\" ", "Weather?"),
+            ("<think>hm: \"hm\"</think>\n\nWeather?", "Weather?"),
+            ("<think>hm", ""),
+            ("Here is the mutated prompt: \"Weather?\"", "Weather?"),
+            ("Here’s one:\n```text\nWeather?\n```", "Weather?"),
+            ("```Weather?```", "Weather?"),
+            ("He asked: \"Weather?\"", "He asked: \"Weather?\""),
+            ("Say \"a\" and \"b\"", "Say \"a\" and \"b\""),
+        ] {
+            assert_eq!(trimmed(answer), expected);
+        }
+        assert!(is_refusal("I’m sorry, but I can't help with that."));
+        assert!(!is_refusal("I'm sorry to bother you: weather?"));
+    }
 }

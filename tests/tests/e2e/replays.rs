@@ -291,6 +291,39 @@ fn a_failure_without_upstreams_is_not_shrunk() {
 }
 
 #[test]
+fn a_live_model_that_is_away_is_named_beside_the_failure() {
+    let desk = Desk::new();
+    let away = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let mut agent = desk.agent("/json", &[]);
+    let code = format!(
+        "import urllib.request\nbody = b'{{\"model\": \"m\", \"messages\": []}}'\n\
+         call = urllib.request.Request('http://{away}/v1/chat/completions', body, {{'content-type': 'application/json'}})\n\
+         try: print(urllib.request.urlopen(call).read())\nexcept OSError: print('unavailable')"
+    );
+    agent["command"][1] = "-c".into();
+    agent["command"][2] = code.into();
+    let text = "id: one\ninput: Weather?\nllm_responses: [{dialect: openai-chat, body: {choices: [{index: 0, \
+                message: {role: assistant, content: sunny}, finish_reason: stop}]}}]\n";
+    fs::write(desk.directory.path().join("one.yaml"), text).unwrap();
+    let suite = suite(&agent, "sunny");
+    replay(&desk, &suite, &["one.yaml"]).ended(0);
+    let live = replay(&desk, &suite, &["one.yaml", "--json", "--models", "live"]);
+    live.ended(1);
+    let run = run_of(&live);
+    let replayed = &run["replays"][0];
+    assert_eq!(
+        (&replayed["served"], &replayed["dialled"]),
+        (&json!(0), &json!(1)),
+        "{run:#}"
+    );
+    let cells = run["cells"].to_string();
+    assert!(cells.contains("upstream unreachable: "), "{run:#}");
+}
+
+#[test]
 fn a_failed_cell_shows_the_command_that_replays_it() {
     let desk = Desk::new();
     let agent = desk.agent("/json", &[]);

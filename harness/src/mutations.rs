@@ -7,10 +7,13 @@
 //! prompt ──▶ place (turn, line) ──▶ template, model or program ──▶ valid, new? ──▶ Mutant
 //! ```
 //!
+//! A search ([`SearchSettings`]) applies several templates after each other, and selects by how close mutants come to failing.
+//!
 //! Every draw is a keyed hash of seed, type, prompt and number. So a mutant does not depend on the others.
 
 mod corpus;
 mod place;
+mod search;
 pub(crate) mod settings;
 mod templates;
 mod text;
@@ -22,7 +25,8 @@ use squall_profiles::dice::{Dice, RuleKey};
 use squall_profiles::fingerprint::Fingerprint;
 
 pub use self::corpus::corpus;
-pub use self::settings::{MutationProgram, Mutations};
+pub(crate) use self::search::MutationSearch;
+pub use self::settings::{MutationProgram, Mutations, SearchSettings};
 pub use self::templates::MutationTemplate;
 pub use self::write::{Mutants, MutationError, Writing};
 pub use self::written::MutantCache;
@@ -109,6 +113,19 @@ pub struct Mutant {
     pub change: Option<RequestChange>,
     /// How it was made, oldest step first.
     pub lineage: Vec<String>,
+    /// The steps that make it again; none if it cannot be searched from.
+    pub(crate) steps: Vec<MutationStep>,
+}
+
+/// One application of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MutationStep {
+    /// The type.
+    kind: &'static str,
+    /// The number of the candidate, which selects the template and its draws.
+    number: usize,
+    /// Whether it makes a new last turn instead of a change.
+    is_new_turn: bool,
 }
 
 /// The dice of the mutant with this number.

@@ -52,6 +52,9 @@ pub struct RunRecord {
     /// The distributions of latency, length, cost and calls in each scenario. Not in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub distributions: Vec<DistributionRecord>,
+    /// The search for failing mutants; absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchRecord>,
     /// The replayed sessions, with what the agent did otherwise than when they were recorded.
     #[serde(default)]
     pub replays: Vec<ReplayRecord>,
@@ -396,6 +399,22 @@ pub struct MutantRecord {
     pub lineage: Vec<String>,
     /// The change of the HTTP request, as JSON; `null`: the prompt is changed.
     pub request: Option<String>,
+}
+
+/// The search for failing mutants of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Search")]
+pub struct SearchRecord {
+    /// The executed generations.
+    pub generations: u64,
+    /// Their invocations.
+    pub invocations: u64,
+    /// The cost of their model calls in US dollars by the suite's `prices`; `null`: there are no prices.
+    pub dollars: Option<f64>,
+    /// The number of mutants that failed, for each generation.
+    pub failed: Vec<u64>,
+    /// Why it ended.
+    pub ended: String,
 }
 
 /// The smallest set of faults with which an invariant still fails.

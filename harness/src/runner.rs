@@ -28,6 +28,7 @@ mod replays;
 mod result;
 mod rounds;
 mod scenarios;
+mod search;
 mod shrink;
 mod spec;
 #[cfg(test)]

@@ -293,7 +293,7 @@ fn read(fields: &mut Fields<'_, '_>) -> Option<Suite> {
     let about = "An application with state, for `squall explore`.";
     let what = "a map with `base_url`, `actions` and `anomalies`";
     let explore = fields.block("explore", about, what, explore::read);
-    let prices = invariants::prices::read(fields);
+    let prices = prices(fields, mutations.as_ref());
     if has_agent {
         demanded(fields);
     }
@@ -409,6 +409,26 @@ fn judged_by_a_model<'i>(
         let error = |reader: &mut DocumentReader| reader.error(place.position, message);
         fields.reader.below_pointer(&place.pointer, error);
     }
+}
+
+/// Reads `prices:`, which a budget of search in dollars needs.
+fn prices(fields: &mut Fields<'_, '_>, mutations: Option<&Mutations>) -> Prices {
+    let prices = invariants::prices::read(fields);
+    let search = mutations.and_then(|one| one.search.as_ref());
+    let has_budget = search.is_some_and(|search| search.dollars.is_some());
+    if !has_budget || !prices.is_empty() {
+        return prices;
+    }
+    let mutations = fields.node("mutations");
+    let position = mutations.map_or(fields.position, |mutations| {
+        mutations.nearest("/search/dollars").position
+    });
+    let message = "a budget in dollars needs the suite's `prices`; write `prices: {gpt-4o-mini: {input: 0.15, \
+                   output: 0.6}}`, or use `invocations`";
+    let error = |reader: &mut DocumentReader| reader.error(position, message);
+    let at = "/mutations/search/dollars";
+    fields.reader.below_pointer(at, error);
+    prices
 }
 
 /// Reports an error if a suite has no prompts or no invariants.

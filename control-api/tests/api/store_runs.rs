@@ -6,7 +6,7 @@ use squall_control_api::store::{
 };
 use squall_harness::run::{
     CellRecord, CellState, CoverageRecord, EvidenceRecord, RunKind, RunRecord, RunState,
-    ScoresRecord,
+    ScoresRecord, SearchRecord,
 };
 
 use crate::store::Ground;
@@ -25,6 +25,13 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         cells: Vec::new(),
         scenarios: Vec::new(),
         recoveries: Vec::new(),
+        search: Some(SearchRecord {
+            generations: 1,
+            invocations: 10,
+            dollars: None,
+            failed: vec![2],
+            ended: "all generations were executed".to_owned(),
+        }),
         stability: None,
         distributions: Vec::new(),
         replays: Vec::new(),

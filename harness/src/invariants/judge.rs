@@ -95,6 +95,23 @@ impl Verdict {
         Self::new(CellState::Error, reason)
     }
 
+    /// The margin of a passed invariant: what is left of the `whole` distance to its limit.
+    pub(crate) fn with_margin(self, left: f64, whole: f64) -> Self {
+        let margin = if whole > 0.0 { left / whole } else { 0.0 };
+        let is_passed = self.state == CellState::Passed;
+        Self {
+            margin: is_passed.then(|| margin.clamp(0.0, 1.0)),
+            ..self
+        }
+    }
+
+    /// The margin of a passed limit on a count.
+    pub(crate) fn with_margin_of(self, used: u64, most: u64) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "a share")]
+        let (left, most) = (most.saturating_sub(used) as f64, most as f64);
+        self.with_margin(left, most)
+    }
+
     /// Adds the decisive exchange.
     pub(crate) fn at(self, attempt: &Attempt) -> Self {
         Self {
@@ -113,6 +130,7 @@ impl Verdict {
         Self {
             state,
             reason: format!("negated: {}", self.reason),
+            margin: None,
             ..self
         }
     }

@@ -14,7 +14,8 @@ pub(super) const LATENCY: InvariantKind = InvariantKind::answer("latency", |fiel
         let took = subject.answer.latency;
         let (ms, most_ms) = (took.as_millis(), most.as_millis());
         if took <= most {
-            Verdict::holds(format!("it took {ms} ms of at most {most_ms}"))
+            let verdict = Verdict::holds(format!("it took {ms} ms of at most {most_ms}"));
+            verdict.with_margin(most.as_secs_f64() - took.as_secs_f64(), most.as_secs_f64())
         } else {
             Verdict::fails(format!("it took {ms} ms; the limit is {most_ms}"))
         }

@@ -51,7 +51,8 @@ fn scored(subject: &Subject<'_>, rubric: &str, threshold: f64) -> Verdict {
         Ok(Score { score, reason }) => Verdict::of(
             score >= threshold,
             format!("score {score}, demanded is {threshold}: {reason}"),
-        ),
+        )
+        .with_margin(score - threshold, 1.0 - threshold),
         Err(verdict) => verdict,
     }
 }

@@ -10,9 +10,10 @@ pub(super) const MAX_LENGTH: InvariantKind = InvariantKind::answer("max_length",
     Some(Check::new(move |subject| {
         let length = subject.answer.text.chars().count() as u64;
         if length <= most {
-            Verdict::holds(format!(
+            let verdict = Verdict::holds(format!(
                 "the answer has {length} of at most {most} characters"
-            ))
+            ));
+            verdict.with_margin_of(length, most)
         } else {
             Verdict::fails(format!(
                 "the answer has {length} characters; the limit is {most}"

@@ -51,7 +51,8 @@ pub(super) fn alike(subject: &Subject<'_>, expected: &str, threshold: f64) -> Ve
         likeness.max(0.0),
         quoted(expected)
     );
-    Verdict::of(likeness >= threshold, reason)
+    let verdict = Verdict::of(likeness >= threshold, reason);
+    verdict.with_margin(likeness - threshold, 1.0 - threshold)
 }
 
 /// The cosine similarity of two texts' embeddings.

@@ -94,6 +94,7 @@ impl<'p> MutatedPlace<'p> {
         prompt: &'p Prompt,
         form: &PromptForm<'_>,
         keeps_meaning: bool,
+        is_new_turn: bool,
         dice: &mut Dice,
     ) -> Option<Self> {
         let turns = prompt.turns();
@@ -107,6 +108,11 @@ impl<'p> MutatedPlace<'p> {
             4 => TurnOperation::Drop,
             5 if turn + 1 < turns.len() => TurnOperation::Later,
             _ => TurnOperation::Change,
+        };
+        let (turn, operation) = if is_new_turn {
+            (turns.len() - 1, TurnOperation::Insert)
+        } else {
+            (turn, operation)
         };
         let other = match operation {
             TurnOperation::Later => turn + 1 + below(turns.len() - turn - 1, dice),
@@ -182,8 +188,8 @@ impl<'p> MutatedPlace<'p> {
     /// The operation for reports; `None`: the only turn was changed.
     pub(super) fn describe(&self) -> Option<String> {
         let (turn, other) = (self.turn + 1, self.other + 1);
-        let is_single = self.prompt.turns().len() < 2;
-        (!is_single).then(|| match self.operation {
+        let is_plain = self.prompt.turns().len() < 2 && self.operation == TurnOperation::Change;
+        (!is_plain).then(|| match self.operation {
             TurnOperation::Change => format!("turn {turn} changed"),
             TurnOperation::Insert => format!("turn inserted after turn {turn}"),
             TurnOperation::Repeat => format!("turn {turn} changed, and repeated twice"),

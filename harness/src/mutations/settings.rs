@@ -26,8 +26,25 @@ pub struct Mutations {
     pub commands: Vec<(String, MutationProgram)>,
     /// Mutants that were written before.
     pub corpus: Vec<CorpusMutant>,
+    /// How failing mutants are searched for; `None`: they are not.
+    pub search: Option<SearchSettings>,
     /// JSON pointers to names of files that are not read.
     pub files: Vec<String>,
+}
+
+/// How failing mutants are searched for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchSettings {
+    /// Generations after the plain mutants, 1 to 100. Default 5.
+    pub generations: usize,
+    /// New mutants of each golden prompt in a generation, 1 to 100. Default 10.
+    pub population: usize,
+    /// Mutants of each golden prompt that the next generation is made from, 1 to 100. Default 4.
+    pub keep: usize,
+    /// Most invocations of all generations, 1 to 5000. Default 500.
+    pub invocations: usize,
+    /// The cost in US dollars after which no generation begins.
+    pub dollars: Option<f64>,
 }
 
 /// A program that writes mutants.
@@ -102,6 +119,9 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Mutations {
             })
             .or("a file of JSON Lines")
     });
+    let about = "How failing mutants are searched for.";
+    let what = "a map with `generations`, `population` and `keep`, or `{}` for the defaults";
+    let search = fields.block("search", about, what, |fields| Some(search(fields)));
     let is_written = types.is_some();
     let mut types =
         types.unwrap_or_else(|| names[..DEFAULTS].iter().map(|(name, _)| *name).collect());
@@ -136,6 +156,7 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Mutations {
         templates,
         commands,
         corpus: corpus.unwrap_or_default(),
+        search,
         files,
     }
 }
@@ -226,6 +247,31 @@ fn program(fields: &mut Fields<'_, '_>) -> Option<MutationProgram> {
         weight: weight.unwrap_or(1.0),
         within: Duration::from_millis(timeout.unwrap_or(10_000)),
     })
+}
+
+fn search(fields: &mut Fields<'_, '_>) -> SearchSettings {
+    let mut whole = |name, about, most, default| {
+        let found = fields.whole(name, about, 1..=most, "");
+        let found = found.and_then(|found| usize::try_from(found).ok());
+        found.unwrap_or(default)
+    };
+    let about = "Generations; default 5.";
+    let generations = whole("generations", about, 100, 5);
+    let about = "New mutants of each golden prompt in a generation; default 10.";
+    let population = whole("population", about, 100, 10);
+    let about = "How many of them the next generation is made from; default 4.";
+    let keep = whole("keep", about, 100, 4);
+    let about = "Most invocations of all generations; default 500.";
+    let invocations = whole("invocations", about, 5000, 500);
+    let about = "The cost after which no generation begins.";
+    let dollars = fields.real("dollars", about, 0.0..=1e6, " US dollars");
+    SearchSettings {
+        generations,
+        population,
+        keep,
+        invocations,
+        dollars,
+    }
 }
 
 fn corpus_mutant(value: &mut ValueReader<'_, '_>) -> Option<CorpusMutant> {

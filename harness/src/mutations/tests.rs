@@ -139,6 +139,7 @@ async fn every_mutant_of_every_type_reaches_the_agent() {
                 prompt: suite.golden_prompts[0].clone(),
                 change: None,
                 lineage: Vec::new(),
+                steps: Vec::new(),
             };
             let golden = seen(&sent(&suite, &golden, &server).await);
             let mut total = 0;

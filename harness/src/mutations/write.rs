@@ -9,7 +9,9 @@ use super::place::{MutatedPlace, PromptForm};
 use super::templates::{Filled, LIBRARY, MutationTemplate};
 use super::words::INSTRUCTIONS;
 use super::written::{ModelTexts, ModelWriter, MutantCache};
-use super::{CUSTOM, KEEPS_MEANING, LONGEST, Mutant, MutationProgram, Mutations, TYPES, dice};
+use super::{
+    CUSTOM, KEEPS_MEANING, LONGEST, Mutant, MutationProgram, MutationStep, Mutations, TYPES, dice,
+};
 use crate::agents::change::RequestChange;
 use crate::agents::program::{self, NotEnded};
 use crate::agents::settings::{Agent, Way};
@@ -84,7 +86,7 @@ struct KindResult {
 const OF_CORPUS: &str = "from the corpus";
 
 /// A source of mutants of one type.
-enum MutantSource<'a> {
+pub(super) enum MutantSource<'a> {
     Templates,
     /// The suite's own texts.
     Custom(&'a [(String, String)]),
@@ -93,11 +95,11 @@ enum MutantSource<'a> {
 }
 
 /// The mutants of one type and one prompt.
-struct KindMutants<'a> {
-    kind: &'a str,
-    source: MutantSource<'a>,
+pub(super) struct KindMutants<'a> {
+    pub(super) kind: &'a str,
+    pub(super) source: MutantSource<'a>,
     /// The suite's own templates, then those of Squall, each in the order of the draws.
-    templates: Vec<&'a MutationTemplate>,
+    pub(super) templates: Vec<&'a MutationTemplate>,
     /// The number of the suite's own templates.
     own: usize,
     /// Where templates begin to replace the model; `None`: they do not.
@@ -115,32 +117,48 @@ struct KindMutants<'a> {
 }
 
 /// A mutant that may be invalid or known.
-struct MutantCandidate {
-    prompt: Prompt,
-    change: Option<RequestChange>,
-    lineage: Vec<String>,
+pub(super) struct MutantCandidate {
+    pub(super) prompt: Prompt,
+    pub(super) change: Option<RequestChange>,
+    pub(super) lineage: Vec<String>,
+    steps: Vec<MutationStep>,
 }
 
 /// The prompt that mutants are written for.
-struct OfPrompt<'p> {
-    prompt: &'p Prompt,
+pub(super) struct OfPrompt<'p> {
+    pub(super) prompt: &'p Prompt,
     /// The prompt in draws and keys.
-    text: String,
+    pub(super) text: String,
     form: PromptForm<'p>,
-    seen: BTreeSet<(Prompt, Option<RequestChange>)>,
+    pub(super) seen: BTreeSet<(Prompt, Option<RequestChange>)>,
 }
 
-impl OfPrompt<'_> {
+impl<'p> OfPrompt<'p> {
+    pub(super) fn new(prompt: &'p Prompt, agent: &'p Agent) -> Self {
+        Self {
+            prompt,
+            text: Value::from(prompt.turns()).to_string(),
+            form: PromptForm::of(agent),
+            seen: BTreeSet::from([(prompt.clone(), None)]),
+        }
+    }
+
+    /// Whether a mutant is valid and new. It is known from then on.
+    pub(super) fn is_new(&mut self, prompt: &Prompt, change: Option<&RequestChange>) -> bool {
+        let is_blank = prompt.turns().iter().all(|turn| turn.trim().is_empty());
+        let is_valid = !is_blank && self.form.accepts(self.prompt, prompt);
+        is_valid && self.seen.insert((prompt.clone(), change.cloned()))
+    }
+
     /// Adds a candidate if it is valid and new.
     fn accept(&mut self, one: &mut KindMutants<'_>, candidate: MutantCandidate) -> bool {
         let MutantCandidate {
             prompt,
             change,
             lineage,
+            steps,
         } = candidate;
-        let is_blank = prompt.turns().iter().all(|turn| turn.trim().is_empty());
-        let is_valid = !is_blank && self.form.accepts(self.prompt, &prompt);
-        let is_new = is_valid && self.seen.insert((prompt.clone(), change.clone()));
+        let is_new = self.is_new(&prompt, change.as_ref());
         if is_new {
             one.mutants.push(Mutant {
                 kind: one.kind.to_owned(),
@@ -148,6 +166,7 @@ impl OfPrompt<'_> {
                 prompt,
                 change,
                 lineage,
+                steps,
             });
         }
         is_new
@@ -220,7 +239,7 @@ impl Writing<'_> {
     }
 
     /// The types that the agent can get, and warnings about others.
-    fn kinds(&self) -> (Vec<&str>, Vec<String>) {
+    pub(super) fn kinds(&self) -> (Vec<&str>, Vec<String>) {
         let is_wire = |name: &str| {
             TYPES
                 .iter()
@@ -309,12 +328,7 @@ impl Writing<'_> {
         kinds: &[&str],
         model: Option<&ModelWriter>,
     ) -> Result<Vec<KindResult>, MutationError> {
-        let mut of = OfPrompt {
-            prompt,
-            text: Value::from(prompt.turns()).to_string(),
-            form: PromptForm::of(self.agent),
-            seen: BTreeSet::from([(prompt.clone(), None)]),
-        };
+        let mut of = OfPrompt::new(prompt, self.agent);
         let mut all: Vec<_> = kinds.iter().map(|kind| self.of_kind(kind, &of)).collect();
         loop {
             let written: usize = all.iter().map(|one| one.mutants.len()).sum();
@@ -340,7 +354,7 @@ impl Writing<'_> {
         Ok(all.collect())
     }
 
-    fn of_kind<'k>(&'k self, kind: &'k str, of: &OfPrompt<'_>) -> KindMutants<'k> {
+    pub(super) fn of_kind<'k>(&'k self, kind: &'k str, of: &OfPrompt<'_>) -> KindMutants<'k> {
         let program = self.settings.commands.iter().find(|(name, _)| name == kind);
         let source = match program {
             Some((_, program)) => MutantSource::Program(program),
@@ -387,6 +401,7 @@ impl Writing<'_> {
             prompt,
             change: None,
             lineage: vec![how],
+            steps: Vec::new(),
         };
         while one.mutants.len() < one.wanted
             && let Some(mutant) = one.corpus.pop()
@@ -447,73 +462,92 @@ impl Writing<'_> {
         number: usize,
         model: Option<&ModelWriter>,
     ) -> Result<Option<MutantCandidate>, MutationError> {
+        let by_model = model.filter(|_| number >= one.own);
+        let (MutantSource::Model(kind), Some(model)) = (&one.source, by_model) else {
+            let known = TYPES.iter().find(|known| known.name == one.kind);
+            let step = known.map(|known| MutationStep {
+                kind: known.name,
+                number,
+                is_new_turn: false,
+            });
+            return Ok(step.and_then(|step| self.apply(&step, one, of, of.prompt)));
+        };
         let mut dice = dice(self.seed, one.kind, &of.text, number as u64);
         let keeps_meaning = KEEPS_MEANING.contains(&one.kind);
-        let place = MutatedPlace::draw(of.prompt, &of.form, keeps_meaning, &mut dice);
+        let place = MutatedPlace::draw(of.prompt, &of.form, keeps_meaning, false, &mut dice);
         let Some(place) = place else {
             return Ok(None);
         };
-        let template = match &one.source {
-            MutantSource::Templates => one.templates.get(number % one.templates.len().max(1)),
-            MutantSource::Model(_) => one.templates.get(number).filter(|_| number < one.own),
-            MutantSource::Custom(_) | MutantSource::Program(_) => None,
-        };
-        let (texts, how) = match (template, &one.source) {
-            (Some(template), _) => {
+        let key = model.key(kind, &of.text, self.seed);
+        let written = one.texts.at(
+            number - one.own,
+            model,
+            kind,
+            place.source(),
+            &key,
+            self.cache,
+        );
+        let written = written
+            .await
+            .map_err(|error| MutationError::Model(error.to_string()))?;
+        let how = format!("written by {}", model.name());
+        Ok(written.and_then(|text| {
+            Some(MutantCandidate {
+                prompt: place.put(vec![text])?,
+                change: None,
+                lineage: place.describe().into_iter().chain([how]).collect(),
+                steps: Vec::new(),
+            })
+        }))
+    }
+
+    /// Applies a template to a prompt: the golden prompt, or what earlier steps made of it. `None`: it has no effect.
+    pub(super) fn apply(
+        &self,
+        step: &MutationStep,
+        one: &KindMutants<'_>,
+        of: &OfPrompt<'_>,
+        prompt: &Prompt,
+    ) -> Option<MutantCandidate> {
+        let mut dice = dice(self.seed, one.kind, &of.text, step.number as u64);
+        let keeps_meaning = KEEPS_MEANING.contains(&one.kind);
+        let is_new = step.is_new_turn;
+        let place = MutatedPlace::draw(prompt, &of.form, keeps_meaning, is_new, &mut dice)?;
+        let steps = vec![step.clone()];
+        let (texts, how) = match &one.source {
+            MutantSource::Templates | MutantSource::Model(_) => {
+                let number = step.number.checked_rem(one.templates.len())?;
+                let template = one.templates.get(number)?;
                 let how = of_template(template);
-                match template.fill(place.source(), &mut dice) {
-                    None => return Ok(None),
-                    Some(Filled::Turns(texts)) => (texts, how),
-                    Some(Filled::Request(change)) => {
+                match template.fill(place.source(), &mut dice)? {
+                    Filled::Turns(texts) => (texts, how),
+                    Filled::Request(change) => {
                         let Way::Http(http) = &self.agent.way else {
-                            return Ok(None);
+                            return None;
                         };
                         let applies = change.applies(&http.method, &http.endpoint);
-                        return Ok(applies.then(|| MutantCandidate {
-                            prompt: of.prompt.clone(),
+                        return applies.then(|| MutantCandidate {
+                            prompt: prompt.clone(),
                             change: Some(change),
                             lineage: vec![how],
-                        }));
+                            steps,
+                        });
                     }
                 }
             }
-            (None, MutantSource::Custom(templates)) => {
-                let Some((name, template)) = templates.get(number) else {
-                    return Ok(None);
-                };
+            MutantSource::Custom(templates) => {
+                let (name, template) = templates.get(step.number)?;
                 let text = template.replace("{prompt}", place.source());
                 (vec![text], of_custom_template(name))
             }
-            (None, MutantSource::Model(kind)) => {
-                let Some(model) = model else {
-                    return Ok(None);
-                };
-                let key = model.key(kind, &of.text, self.seed);
-                let written = one.texts.at(
-                    number - one.own,
-                    model,
-                    kind,
-                    place.source(),
-                    &key,
-                    self.cache,
-                );
-                let written = written
-                    .await
-                    .map_err(|error| MutationError::Model(error.to_string()))?;
-                let Some(written) = written else {
-                    return Ok(None);
-                };
-                (vec![written], format!("written by {}", model.name()))
-            }
-            (None, MutantSource::Templates | MutantSource::Program(_)) => return Ok(None),
+            MutantSource::Program(_) => return None,
         };
-        let lineage = place.describe().into_iter().chain([how]).collect();
-        let candidate = |prompt| MutantCandidate {
-            prompt,
+        Some(MutantCandidate {
+            lineage: place.describe().into_iter().chain([how]).collect(),
+            prompt: place.put(texts)?,
             change: None,
-            lineage,
-        };
-        Ok(place.put(texts).map(candidate))
+            steps,
+        })
     }
 
     /// Keeps what the model wrote, unless it has secrets in it.

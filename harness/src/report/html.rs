@@ -80,7 +80,11 @@ fn parts(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
     }
     parts.extend([
         ("demands", "Invariants and scenarios", facts::demands(run)),
-        ("recovery", "Recovery and stability", facts::recovery(run)),
+        (
+            "recovery",
+            "Recovery, stability and search",
+            facts::recovery(run),
+        ),
         ("distributions", "Distributions", facts::distributions(run)),
         (
             "comparison",

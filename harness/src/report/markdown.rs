@@ -285,7 +285,7 @@ fn failure(cell: &CellRecord, wire: &Wire<'_>) -> String {
             fence(&invocation.prompt, MOST_TEXT)
         );
         for made in words::mutation_of(invocation) {
-            text += &format!("{}  \n", html(&made));
+            text += &format!("<code>{}</code>  \n", numbered(&line(&made, MOST_TEXT)));
         }
         text += &match &invocation.answer {
             Some(answer) => format!("Answer\n{}", fence(answer, MOST_TEXT)),

@@ -5,8 +5,8 @@ use squall_journal::record::RuleRecord;
 
 use crate::run::{
     CellRecord, CellState, ComparisonRecord, CrewEdge, DistributionRecord, DivergenceState,
-    EvidenceRecord, ReplayRecord, RunKind, RunRecord, RunState, ScoresRecord, ShiftRecord,
-    ShrunkRecord,
+    EvidenceRecord, ReplayRecord, RunKind, RunRecord, RunState, ScoresRecord, SearchRecord,
+    ShiftRecord, ShrunkRecord,
 };
 use crate::scores::score_beside;
 
@@ -166,7 +166,7 @@ pub fn components(scores: &ScoresRecord) -> Vec<(&'static str, f64)> {
         .collect()
 }
 
-/// Recovery from each fault family, and stability over repeats, a line each.
+/// Recovery from each fault family, stability over repeats, and the search for mutants, a line each.
 pub fn repeats(run: &RunRecord) -> Vec<String> {
     let mut lines = Vec::new();
     for family in &run.recoveries {
@@ -184,6 +184,7 @@ pub fn repeats(run: &RunRecord) -> Vec<String> {
             stability.repeats, stability.always_passed, stability.judged, stability.flaky
         )
     }));
+    lines.extend(run.search.as_ref().map(search));
     lines
 }
 
@@ -287,6 +288,26 @@ pub fn tests(comparison: &ComparisonRecord) -> Option<String> {
         count(shifts.len() as u64, "difference"),
         count(*tests, "test"),
     ))
+}
+
+/// The search for failing mutants, in a line.
+fn search(search: &SearchRecord) -> String {
+    let failed = search.failed.iter().enumerate();
+    let failed = failed.filter(|(_, failed)| **failed > 0);
+    let failed = failed.map(|(number, failed)| format!("{failed} in generation {}", number + 1));
+    let failed: Vec<_> = failed.collect();
+    let failed = match &*failed {
+        [] => "no mutant failed".to_owned(),
+        failed => format!("failed mutants: {}", failed.join(", ")),
+    };
+    let dollars = search.dollars.map(|dollars| format!(", {dollars:.4} USD"));
+    format!(
+        "searched {} in {}{}: {failed}; {}",
+        count(search.generations, "generation"),
+        count(search.invocations, "invocation"),
+        dollars.unwrap_or_default(),
+        search.ended
+    )
 }
 
 /// The shrunk failures, a line each.

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::outcome::{self, RunResult};
-use super::rounds::OneRound;
+use super::rounds::{OneRound, Rounds};
+use super::search::SearchRounds;
 use super::spec::{RunSpec, SpecError};
 use super::{RunError, RunScopes, Tell, run};
 use crate::agents::pointing::ProxyVariables;
 use crate::agents::{self, Driver, InvocationPlace, Surroundings};
 use crate::dial::Dialler;
-use crate::mutations::{MutantCache, Mutants, Writing};
+use crate::mutations::{MutantCache, Mutants, MutationSearch, Writing};
 use crate::reach::{Pending, Reach};
 use crate::run::{CoverageRecord, RunKind};
 use crate::suite::Suite;
@@ -117,8 +118,23 @@ async fn tried(
     dialler: Dialler,
     context: &RunContext<'_>,
 ) -> Result<RunResult, RunError> {
-    let mutants = mutants(spec, &dialler, context.mutants).await?;
-    let plan = spec.plan(context.run, dialler, &mutants);
+    let suite = &*spec.suite;
+    let settings = suite.mutations.as_ref().filter(|_| spec.mutates());
+    let writing = settings.map(|settings| Writing {
+        settings,
+        agent: &suite.agent,
+        model: suite.model.as_ref(),
+        dialler: &dialler,
+        cache: context.mutants,
+        redactor: &suite.redactor,
+        seed: spec.seed,
+    });
+    let prompts = &suite.golden_prompts;
+    let mutants = match &writing {
+        Some(writing) => writing.write(prompts).await?,
+        None => Mutants::default(),
+    };
+    let plan = spec.plan(context.run, dialler.clone(), &mutants);
     let plan = plan.map_err(|wrong| RunError::Agent(wrong.message))?;
     let scopes = RunScopes {
         own: context.scope,
@@ -126,9 +142,24 @@ async fn tried(
         shared: context.shared_scope,
         exclusive: context.exclusive,
     };
+    // Steps of search apply to texts that are new, so the model's are of no use.
+    let templates = writing.as_ref().map(|writing| Writing {
+        model: None,
+        ..*writing
+    });
+    let mut search = templates.as_ref().and_then(|writing| {
+        let settings = writing.settings.search.as_ref()?;
+        let search = MutationSearch::new(writing, settings, prompts, &mutants);
+        Some(SearchRounds::new(spec, settings, search))
+    });
+    let mut one = OneRound;
+    let rounds: &mut dyn Rounds<'_> = match &mut search {
+        Some(search) => search,
+        None => &mut one,
+    };
     let mut ran = run(
         &plan,
-        &mut OneRound,
+        rounds,
         driver,
         &*context.reach,
         &scopes,
@@ -137,34 +168,13 @@ async fn tried(
     .await?;
     let unreachable = ran.unreachable.take();
     ran.warnings.extend(mutants.warnings);
-    let result = outcome::result(spec, ran);
+    let mut result = outcome::result(spec, ran);
+    result.search = search.map(SearchRounds::into_record);
     match unreachable {
         // A failed run stays failed, even if the judge model was unreachable.
         Some(why) if result.passed != Some(false) => Err(RunError::Model(why)),
         Some(_) | None => Ok(result),
     }
-}
-
-/// Writes the mutants of a run that has any.
-async fn mutants(
-    spec: &RunSpec,
-    dialler: &Dialler,
-    cache: &dyn MutantCache,
-) -> Result<Mutants, RunError> {
-    let suite = &*spec.suite;
-    let Some(settings) = suite.mutations.as_ref().filter(|_| spec.mutates()) else {
-        return Ok(Mutants::default());
-    };
-    let writing = Writing {
-        settings,
-        agent: &suite.agent,
-        model: suite.model.as_ref(),
-        dialler,
-        cache,
-        redactor: &suite.redactor,
-        seed: spec.seed,
-    };
-    Ok(writing.write(&suite.golden_prompts).await?)
 }
 
 /// URLs of a suite that must not be dialled, and the reasons.

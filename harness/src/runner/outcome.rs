@@ -6,7 +6,7 @@ use crate::count::count;
 use crate::run::{
     CellState, CheckRecord, ComparisonRecord, CrewEdge, DemandRecord, DistributionRecord,
     DocumentVersion, RecoveryRecord, ReplayRecord, RunKind, RunRecord, ScenarioRecord,
-    ScoresRecord, ShrunkRecord, StabilityRecord,
+    ScoresRecord, SearchRecord, ShrunkRecord, StabilityRecord,
 };
 use crate::scores::{Executed, RunOutcome, comparison, outcome, overall, worst};
 
@@ -33,6 +33,8 @@ pub struct RunResult {
     pub stability: Option<StabilityRecord>,
     /// The distributions of the invocations' numbers.
     pub distributions: Vec<DistributionRecord>,
+    /// The search for failing mutants; `None`: there was none.
+    pub search: Option<SearchRecord>,
     /// The replayed sessions.
     pub replays: Vec<ReplayRecord>,
     /// What crossed the edges of a crew.
@@ -58,6 +60,7 @@ impl RunResult {
         record.recoveries = self.recoveries;
         record.stability = self.stability;
         record.distributions = self.distributions;
+        record.search = self.search;
         record.replays = self.replays;
         record.crew = self.crew;
         record.comparison = self.comparison;
@@ -73,6 +76,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     let chaos = of(Component::Chaos).and_then(|part| part.chaos_resilience);
     let contract = of(Component::Contract).and_then(|part| part.matrix.score());
     let replays = replays::score(spec.expects_failure, &ran.parts);
+    // Search selects mutants that fail. Its parts come later and do not count, so scores stay comparable.
     let robustness = of(Component::Mutation).and_then(|part| part.robustness);
     let mut scores = ScoresRecord {
         mutation_robustness: robustness,
@@ -157,6 +161,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
         recoveries: ran.recoveries,
         stability: ran.stability,
         distributions: ran.distributions,
+        search: None,
         replays: ran.replays,
         crew: ran.crew,
         comparison: compared,

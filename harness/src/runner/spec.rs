@@ -148,8 +148,7 @@ impl RunSpec {
                     let wanted = "the suite has no `mutations`: add `mutations: {count: 10}`";
                     return Err(SpecError::at("/suite/mutations", wanted));
                 }
-                let trials = trials_of(mutants, self.chaos.as_ref());
-                vec![RunPart::mutation(judging(suite)?, trials)]
+                vec![self.mutation_part(self.trials_of(mutants))?]
             }
             RunKind::Chaos | RunKind::Verify => {
                 let wanted = "a chaos run needs chaos: add `chaos` to the suite, or name a profile such as `flaky_network`";
@@ -182,9 +181,7 @@ impl RunSpec {
     fn everything(&self, mutants: &Mutants) -> Result<Vec<RunPart<'_>>, SpecError> {
         let suite = &*self.suite;
         let contract = contract(suite);
-        // Prompts without their own invariants are judged by the contract's, so names cannot clash.
-        let others = contract.filter(|_| !suite.invariants.is_empty());
-        let others = others.map_or(&[][..], |contract| &contract.invariants[..]);
+        let others = self.others();
         let mut parts = Vec::new();
         if let Some(chaos) = &self.chaos {
             let mut trial = chaos.clone();
@@ -201,11 +198,7 @@ impl RunSpec {
         parts.extend(contract.map(RunPart::contract));
         let mut more = Vec::new();
         if suite.mutations.is_some() {
-            let trials = trials_of(mutants, None);
-            more.push(RunPart {
-                others,
-                ..RunPart::mutation(judging(suite)?, trials)
-            });
+            more.push(self.mutation_part(self.trials_of(mutants))?);
         }
         more.extend(sessions(suite)?);
         for mut part in more {
@@ -234,6 +227,38 @@ impl RunSpec {
         Ok(parts)
     }
 
+    /// The invariants of the contract beside which prompts are judged.
+    fn others(&self) -> &[Invariant] {
+        let suite = &*self.suite;
+        // Prompts without their own invariants are judged by the contract's, so names cannot clash.
+        let is_beside = self.kind == RunKind::Ci && !suite.invariants.is_empty();
+        let contract = contract(suite).filter(|_| is_beside);
+        contract.map_or(&[][..], |contract| &contract.invariants[..])
+    }
+
+    /// Mutants in these scenarios.
+    pub(super) fn mutation_part(&self, trials: Vec<Trial>) -> Result<RunPart<'_>, SpecError> {
+        Ok(RunPart {
+            others: self.others(),
+            ..RunPart::mutation(judging(&self.suite)?, trials)
+        })
+    }
+
+    /// A scenario for each type of mutation.
+    fn trials_of(&self, mutants: &Mutants) -> Vec<Trial> {
+        let kinds = mutants.by_kind.iter();
+        kinds
+            .map(|(kind, mutants)| self.mutation_trial(kind, mutants))
+            .collect()
+    }
+
+    /// Mutants without chaos, or under the chaos that `squall mutate` is run with.
+    pub(super) fn mutation_trial(&self, kind: &str, mutants: &[Mutant]) -> Trial {
+        let chaos = self.chaos.as_ref();
+        let chaos = chaos.filter(|_| self.kind == RunKind::Mutation);
+        Trial::mutation(kind, mutants, chaos)
+    }
+
     /// Whether the run invokes the agent with mutants.
     pub(super) fn mutates(&self) -> bool {
         let kinds = [RunKind::Mutation, RunKind::Ci];
@@ -252,8 +277,14 @@ impl RunSpec {
                     prompt: prompt.clone(),
                     change: None,
                     lineage: Vec::new(),
+                    steps: Vec::new(),
                 };
-                vec![mutant; settings.count]
+                let searched = settings.search.as_ref();
+                let searched = searched.map_or(0, |search| {
+                    let all = search.generations * search.population;
+                    all.min(search.invocations)
+                });
+                vec![mutant; settings.count + searched]
             })
         });
         Mutants {
@@ -340,14 +371,6 @@ fn judging(suite: &Suite) -> Result<&[Invariant], SpecError> {
         let wanted = "prompts under chaos are judged by the suite's `invariants`, and it has none";
         SpecError::at("/suite/invariants", wanted)
     })
-}
-
-/// A scenario for each type of mutation.
-fn trials_of(mutants: &Mutants, chaos: Option<&Trial>) -> Vec<Trial> {
-    let kinds = mutants.by_kind.iter();
-    kinds
-        .map(|(kind, mutants)| Trial::mutation(kind, mutants, chaos))
-        .collect()
 }
 
 fn contract(suite: &Suite) -> Option<&Contract> {

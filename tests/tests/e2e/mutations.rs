@@ -3,6 +3,7 @@
 mod cached;
 mod judged;
 mod rejections;
+mod search;
 mod templates;
 
 use serde_json::{Value, json};

@@ -96,7 +96,10 @@ fn at_length(group: &FailureGroup, paint: Paint) -> Vec<String> {
     )];
     lines.extend(indented(group.reason()));
     let answer = example.answer.as_deref().unwrap_or("none");
-    for (word, text) in [("prompt", &*example.prompt), ("answer", answer)] {
+    let lineage = example.mutant.as_ref();
+    let lineage = lineage.map(|mutant| ("mutation", mutant.lineage.join(", ")));
+    let texts = lineage.iter().map(|(word, text)| (*word, &**text));
+    for (word, text) in texts.chain([("prompt", &*example.prompt), ("answer", answer)]) {
         let text = wrap(&format!("{word}: {}", clean(text, MOST_TEXT)), WIDTH);
         let text = text.into_iter();
         lines.extend(text.map(|line| paint.faint(format!("    {line}"))));

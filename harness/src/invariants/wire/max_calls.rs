@@ -23,14 +23,15 @@ pub(super) const MAX_CALLS: InvariantKind = InvariantKind::wire("max_calls", |fi
             return if requests > most {
                 Verdict::fails(reason)
             } else {
-                holds(subject.trace, reason)
+                holds(subject.trace, reason).with_margin_of(requests, most)
             };
         }
         let reason = format!("{} to call {}", count(calls, "attempt"), narrow.name());
         let over = usize::try_from(most).ok();
         match over.and_then(|most| attempts.get(most)) {
             Some(over) => Verdict::fails(format!("{reason}; the limit is {most}")).at(over),
-            None => holds(subject.trace, format!("{reason}, of at most {most}")),
+            None => holds(subject.trace, format!("{reason}, of at most {most}"))
+                .with_margin_of(calls, most),
         }
     }))
 });

@@ -21,7 +21,7 @@ pub(super) const MAX_TOKENS: InvariantKind = InvariantKind::wire("max_tokens", |
             }
         }
         let reason = format!("{used} tokens were used of at most {most}");
-        spent(subject, reason, used > most, uncounted)
+        spent(subject, reason, used > most, uncounted).with_margin_of(used, most)
     }))
 });
 
@@ -49,7 +49,7 @@ pub(super) const MAX_COST: InvariantKind = InvariantKind::wire("max_cost", |fiel
             cost += of_all;
         }
         let reason = format!("{cost:.6} USD were spent of at most {most}");
-        spent(subject, reason, cost > most, uncounted)
+        spent(subject, reason, cost > most, uncounted).with_margin(most - cost, most)
     }))
 });
 

@@ -178,7 +178,7 @@ mod tests {
     use crate::invariants::testing::errors_of;
 
     /// These fields narrow all wire invariants, so messages list them once.
-    const NARROW: [&str; 3] = ["tool", "host", "hosts"];
+    const NARROW: [&str; 5] = ["tool", "to", "from", "host", "hosts"];
 
     #[test]
     fn a_slip_in_type_is_told_as_one() {

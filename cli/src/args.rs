@@ -149,7 +149,7 @@ pub(crate) enum Command {
     Chaos(Box<ChaosArgs>),
     /// Run mutated golden prompts and requests, and report robustness
     Mutate(Box<MutateArgs>),
-    /// Explore the actions of an application with state, and write the sequences that break it
+    /// Search for the faults on calls, or the actions of an application, that break it
     Explore(Box<ExploreArgs>),
     /// Run or check a contract: invariants that must hold in every scenario
     Contract {

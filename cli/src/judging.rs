@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use squall_control_api::LONGEST_RUN;
+use squall_harness::count::count;
 use squall_harness::report::Report;
 use squall_harness::run::{EvidenceRecord, RunKind, RunRecord, RunState};
 
@@ -18,6 +19,7 @@ use crate::render::paint::Paint;
 use crate::render::progress::RunProgress;
 use crate::render::{output, run as render};
 use crate::reports::Reports;
+use crate::sessions;
 use crate::sources;
 use crate::suite::LocalSuite;
 use crate::text;
@@ -127,14 +129,22 @@ pub(crate) async fn run_suite(
         }
         return Err(Failure::Interrupted);
     }
-    let written = reports.write(finished.host.client(), run).await;
+    let mut written = reports.write(finished.host.client(), run).await;
+    let mut replays = String::new();
+    if run.kind == RunKind::Explore && written.is_ok() {
+        let directory = reports.directory().join("sessions");
+        match exported(finished.host.client(), run, &directory, &trial.suite.file).await {
+            Ok(line) => replays = line,
+            Err(failure) => written = Err(failure),
+        }
+    }
     finished.host.close().await;
     let ended = ended(run);
     let files = written.iter().flatten();
     let files: Vec<_> = files
         .map(|file| format!("report: {}\n", file.display()))
         .collect();
-    let files = files.concat();
+    let files = files.concat() + &replays;
     if trial.json {
         output::json(&finished.document)?;
         output::report(&format!("{files}{closing}"));
@@ -145,6 +155,25 @@ pub(crate) async fn run_suite(
     verdict(run)?;
     ended?;
     written.map(drop)
+}
+
+/// Writes the failed invocations of a run as replay sessions; returns a line that reports it, if there are any.
+async fn exported(
+    client: &Client,
+    run: &RunRecord,
+    directory: &Path,
+    suite: &Path,
+) -> Result<String, Failure> {
+    let failed = sessions::list(client, &run.id).await?;
+    let files = sessions::write(&failed, directory)?;
+    let (directory, suite) = (directory.display(), suite.display());
+    let line = || {
+        let files = count(files.len(), "replay session");
+        format!(
+            "{files} in {directory}: `squall replay run {directory} -c {suite} --expect-failure` replays them\n"
+        )
+    };
+    Ok((!files.is_empty()).then(line).unwrap_or_default())
 }
 
 /// Executes a contract run, and prints only its score.

@@ -25,6 +25,7 @@ mod problem;
 mod profile_file;
 mod render;
 mod reports;
+mod sessions;
 mod sources;
 mod suite;
 mod text;

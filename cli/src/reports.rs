@@ -64,6 +64,11 @@ impl Reports {
         }
     }
 
+    /// The directory of the files.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Fetches the reports and writes them; returns their paths.
     pub(crate) async fn write(
         &self,

@@ -3,6 +3,7 @@
 mod comparison;
 mod crew;
 mod distribution;
+mod exploration;
 mod replay;
 mod state;
 
@@ -12,6 +13,9 @@ use serde::{Deserialize, Serialize};
 pub use self::comparison::{CellChange, ComparisonRecord, ShiftRecord};
 pub use self::crew::CrewEdge;
 pub use self::distribution::DistributionRecord;
+pub use self::exploration::{
+    ExplorationRecord, ExploredCall, FaultPoint, FaultSpace, PointFault, PointState,
+};
 pub use self::replay::{ArgumentChange, CallDivergence, DivergenceState, ReplayRecord};
 pub use self::state::{RunKind, RunState};
 use crate::count::count;
@@ -70,6 +74,9 @@ pub struct RunRecord {
     /// The failures that were shrunk to the smallest sets of faults. Not in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shrunk: Vec<ShrunkRecord>,
+    /// What an exploration over calls executed and found; absent in other runs and in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exploration: Option<ExplorationRecord>,
     /// The checks of a run of kind `verify`, in order.
     #[serde(default)]
     pub checks: Vec<CheckRecord>,

@@ -16,6 +16,7 @@
 //! invocations, so two runs with one seed give the same cells at any concurrency.
 
 mod execute;
+mod exploring;
 mod invoker;
 mod jobs;
 mod judge;
@@ -58,8 +59,8 @@ use crate::mutations::MutationError;
 use crate::outside::Replies;
 use crate::reach::{Pending, Reach, ReachError};
 use crate::run::{
-    CellRecord, CoverageRecord, CrewEdge, DemandRecord, DistributionRecord, RecoveryRecord,
-    ReplayRecord, ShrunkRecord, StabilityRecord,
+    CellRecord, CoverageRecord, CrewEdge, DemandRecord, DistributionRecord, ExplorationRecord,
+    RecoveryRecord, ReplayRecord, ShrunkRecord, StabilityRecord,
 };
 use crate::scores::Matrix;
 
@@ -71,6 +72,8 @@ pub trait Tell: Send + Sync {
     fn cell(&self, cell: CellRecord) -> Pending<'_, ()>;
     /// The coverage of the scenarios judged so far.
     fn coverage(&self, coverage: CoverageRecord);
+    /// What an exploration has executed and found so far.
+    fn explored(&self, exploration: ExplorationRecord);
     /// Invocations and applied rules so far, including those of scenarios that are not judged yet.
     fn tried(&self, invocations: u64, rules_applied: u64);
 }
@@ -92,6 +95,8 @@ struct Ran {
     crew: Vec<CrewEdge>,
     /// The shrunk failures.
     shrunk: Vec<ShrunkRecord>,
+    /// The exploration over calls; `None`: there was none.
+    exploration: Option<ExplorationRecord>,
     /// What was executed, including the clean run.
     coverage: CoverageRecord,
     /// Why a run that would have passed is inconclusive: wire invariants without any call seen, an unreachable
@@ -237,6 +242,7 @@ async fn carried_out<'s>(
         replays: scenarios.replays(),
         crew: crew::edges(all().map(|(_, result)| &result.trace)),
         shrunk,
+        exploration: None,
         coverage: scenarios.coverage(),
         unreachable: scenarios.unreachable(),
         parts: scenarios.into_parts(),

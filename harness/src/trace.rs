@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use squall_journal::record::{CanaryEvent, Kind, RuleOutcome};
 
+pub(crate) use self::attempt::json as json_body;
 pub use self::attempt::{Attempt, CallFailure, FailureClass};
 pub use self::calls::LogicalCall;
 pub(crate) use self::calls::gap;

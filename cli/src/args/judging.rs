@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
@@ -130,9 +130,13 @@ pub(crate) struct MutateArgs {
 pub(crate) struct ExploreArgs {
     #[command(subcommand)]
     pub(crate) action: Option<ExploreCommand>,
-    #[command(flatten)]
-    pub(crate) suite: SuiteArgs,
-    /// Number of episodes; each begins with a reset
+    /// Most invocations of the agent [default: 200]
+    #[arg(long, value_name = "INVOCATIONS", value_parser = clap::value_parser!(u64).range(1..=14_000))]
+    pub(crate) budget: Option<u64>,
+    /// Continue the suite's last exploration, which was interrupted or had a smaller budget
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Of an application with state: number of episodes; each begins with a reset
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) episodes: u64,
     /// Actions of each episode
@@ -141,15 +145,21 @@ pub(crate) struct ExploreArgs {
     /// Share of actions that are drawn instead of chosen by what was learned, 0 to 1
     #[arg(long, value_name = "X", default_value_t = 0.2, value_parser = share)]
     pub(crate) epsilon: f64,
-    /// Random seed; the same seed gives the same actions if the application responds in the same way
-    #[arg(long, value_name = "N", default_value_t = 42, value_parser = seed, allow_negative_numbers = true)]
-    pub(crate) seed: u64,
-    /// Directory for the episodes with an anomaly
-    #[arg(long, short, value_name = "DIR", default_value = "artifacts/episodes")]
-    pub(crate) output: PathBuf,
-    /// Print one JSON document on stdout
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) trial: TrialArgs,
+}
+
+impl ExploreArgs {
+    /// The seed of an exploration over actions.
+    pub(crate) fn seed(&self) -> u64 {
+        self.trial.seed.unwrap_or(42)
+    }
+
+    /// The directory for episodes with an anomaly.
+    pub(crate) fn episodes_directory(&self) -> &Path {
+        let given = self.trial.output.as_deref();
+        given.unwrap_or(Path::new("artifacts/episodes"))
+    }
 }
 
 #[derive(Debug, Subcommand)]

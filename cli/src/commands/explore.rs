@@ -1,4 +1,7 @@
-//! `squall explore`: finds the sequences of actions that break an application with state, and replays them.
+//! `squall explore`: finds the faults on calls that break an agent ([`calls`]), or the sequences of actions that break
+//! an application with state, and replays those.
+
+mod calls;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +17,7 @@ use squall_harness::explore::actions::{
 
 use crate::args::{DaemonArgs, ExploreArgs, ExploreCommand, ExploreReplayArgs, LogFormat};
 use crate::client::Client;
-use crate::commands::chaos_path;
+use crate::commands::{chaos_path, until_interrupted};
 use crate::daemon::setup::{Lives, Setup};
 use crate::daemon::{Daemon, log};
 use crate::failure::Failure;
@@ -25,10 +28,17 @@ use crate::render::table::Table;
 use crate::suite::LocalSuite;
 
 pub(super) async fn run(args: ExploreArgs) -> Result<(), Failure> {
-    log::start("warn", LogFormat::Text)?;
-    match &args.action {
-        Some(ExploreCommand::Replay(replay)) => self::replay(replay).await,
-        None => explore(&args).await,
+    if let Some(ExploreCommand::Replay(replay)) = &args.action {
+        log::start("warn", LogFormat::Text)?;
+        return until_interrupted(self::replay(replay)).await;
+    }
+    let suite = LocalSuite::read(&args.trial.suite.file)?;
+    match &suite.suite.explore {
+        Some(_) => {
+            log::start("warn", LogFormat::Text)?;
+            until_interrupted(explore(&args, &suite)).await
+        }
+        None => calls::run(&args, suite).await,
     }
 }
 
@@ -94,33 +104,30 @@ fn failure(error: ExploreError) -> Failure {
     }
 }
 
-async fn explore(args: &ExploreArgs) -> Result<(), Failure> {
-    let file = &args.suite.file;
-    let suite = LocalSuite::read(file)?;
-    let settings = exploration(&suite, file)?;
-    std::fs::create_dir_all(&args.output).map_err(|error| {
-        Failure::Usage(format!(
-            "{} cannot be created: {error}",
-            args.output.display()
-        ))
+async fn explore(args: &ExploreArgs, suite: &LocalSuite) -> Result<(), Failure> {
+    let file = &args.trial.suite.file;
+    let settings = exploration(suite, file)?;
+    let output = args.episodes_directory();
+    std::fs::create_dir_all(output).map_err(|error| {
+        Failure::Usage(format!("{} cannot be created: {error}", output.display()))
     })?;
     let options = ExplorerOptions {
         suite: file.display().to_string(),
-        seed: args.seed,
+        seed: args.seed(),
         epsilon: args.epsilon,
         steps: args.steps,
     };
     let mut explorer = Explorer::new(options, settings.choices());
-    let mut environment = Environment::open(&suite, settings).await?;
+    let mut environment = Environment::open(suite, settings).await?;
     let mut episodes = Vec::new();
     for number in 1..=args.episodes {
-        environment.begin(args.seed, number).await?;
+        environment.begin(args.seed(), number).await?;
         let episode = explorer
             .episode(&mut environment.application, number)
             .await
             .map_err(failure)?;
-        let name = format!("episode_seed{}_{number:03}.json", args.seed);
-        let written = write(&suite, &episode, args.output.join(name))?;
+        let name = format!("episode_seed{}_{number:03}.json", args.seed());
+        let written = write(suite, &episode, output.join(name))?;
         episodes.push((episode, written));
     }
     environment.close().await;
@@ -144,7 +151,7 @@ fn write(suite: &LocalSuite, episode: &Episode, file: PathBuf) -> Result<Option<
 
 /// Prints the episodes, and how each anomaly was found first.
 fn report(args: &ExploreArgs, episodes: &[(Episode, Option<PathBuf>)]) -> Result<(), Failure> {
-    if args.json {
+    if args.trial.json {
         let items = episodes.iter().map(|(episode, file)| {
             let names: Vec<_> = episode.anomalies().into_iter().map(|(_, name)| name).collect();
             json!({
@@ -152,7 +159,7 @@ fn report(args: &ExploreArgs, episodes: &[(Episode, Option<PathBuf>)]) -> Result
                 "anomalies": names, "file": file,
             })
         });
-        return output::json(&json!({ "seed": args.seed, "items": items.collect::<Vec<_>>() }));
+        return output::json(&json!({ "seed": args.seed(), "items": items.collect::<Vec<_>>() }));
     }
     let paint = Paint::stdout();
     let mut table = Table::new(["EPISODE", "STEPS", "NEW STATES", "ANOMALIES", "FILE"]);
@@ -195,7 +202,7 @@ fn report(args: &ExploreArgs, episodes: &[(Episode, Option<PathBuf>)]) -> Result
         anomaly_count(anomalies),
         count(args.episodes, "episode"),
         count(states, "state"),
-        args.seed
+        args.seed()
     ))
 }
 

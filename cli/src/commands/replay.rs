@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use squall_harness::count::count;
 use squall_harness::run::RunKind;
 
 use crate::args::{ExportArgs, RecordArgs, ReplayCommand, ReplayRunArgs, RunArgs};
-use crate::client::{Client, RUNS, path};
+use crate::client::Client;
 use crate::commands::run::run_in;
 use crate::commands::{import, recordings};
 use crate::daemon::signals::{Interruption, Signals};
@@ -17,6 +16,7 @@ use crate::host;
 use crate::judging;
 use crate::output_file;
 use crate::render::output;
+use crate::sessions::{self, ListedIncident};
 use crate::suite::{LocalSuite, add_documents};
 
 pub(super) async fn run(action: ReplayCommand) -> Result<(), Failure> {
@@ -101,33 +101,16 @@ async fn here(record: &RecordArgs) -> Result<(), Failure> {
     recordings::finish(&client, &id, &record.output).await
 }
 
-/// An invocation that failed, as the API lists it.
-#[derive(Debug, Deserialize)]
-struct ListedIncident {
-    id: String,
-    scenario: String,
-    invariants: Vec<String>,
-    missing: u64,
-    session: Value,
-}
-
 /// Writes each failed invocation of a run as a session.
 async fn incidents(export: &ExportArgs) -> Result<(), Failure> {
     let run = &export.run;
-    let path = path(&[RUNS, run, "incidents"], &[]);
-    let list = async |client: &Client| client.list::<ListedIncident>(&path).await;
+    let list = async |client: &Client| sessions::list(client, run).await;
     let found = host::read(&export.read.store, Some(("run", run)), list).await?;
-    let directory = &export.output;
-    if !found.is_empty() {
-        std::fs::create_dir_all(directory)
-            .map_err(|error| Failure::could_not(directory.display(), error))?;
-    }
+    let files = sessions::write(&found, &export.output)?;
     let mut items = Vec::new();
-    for incident in found {
-        let file = directory.join(format!("{}.yaml", name(&incident.id)?));
-        output_file::write_private(&file, &session(&incident)?)?;
+    for (incident, file) in found.iter().zip(&files) {
         if !export.read.json {
-            print(&incident, &file)?;
+            print(incident, file)?;
         }
         items.push(json!({ "id": incident.id, "file": file, "missing": incident.missing }));
     }
@@ -140,27 +123,6 @@ async fn incidents(export: &ExportArgs) -> Result<(), Failure> {
         ))?;
     }
     Ok(())
-}
-
-/// The session as YAML.
-fn session(incident: &ListedIncident) -> Result<String, Failure> {
-    let read = squall_harness::session::parse(&incident.id, &incident.session.to_string());
-    let session = read.map_err(|errors| {
-        let first = errors.first().map(ToString::to_string);
-        Failure::could_not("a session of the daemon", first.unwrap_or_default())
-    })?;
-    Ok(session.to_yaml())
-}
-
-/// A session's id, if it is a valid file name.
-fn name(id: &str) -> Result<&str, Failure> {
-    if squall_proxy::is_scope_name(id) {
-        return Ok(id);
-    }
-    Err(Failure::could_not(
-        "a session of the daemon",
-        format!("its id {id:?} is not a valid file name"),
-    ))
 }
 
 fn print(incident: &ListedIncident, file: &Path) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! Runs, as text.
 
 mod checks;
+mod exploration;
 mod failures;
 mod figures;
 mod matrix;
@@ -56,8 +57,12 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
     }
     if !run.cells.is_empty() {
         lines.push(String::new());
-        let matrix = matrix::render(&run.cells, output::width(), paint);
-        lines.extend(matrix.lines().map(str::to_owned));
+        if let Some(exploration) = &run.exploration {
+            lines.extend(exploration::render(run, exploration, paint));
+        } else {
+            let matrix = matrix::render(&run.cells, output::width(), paint);
+            lines.extend(matrix.lines().map(str::to_owned));
+        }
         lines.extend(failures::render(run, paint));
     }
     if !run.replays.is_empty() {

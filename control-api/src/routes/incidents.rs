@@ -3,6 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 
+use squall_harness::run::RunRecord;
+
 use super::path::Name;
 use super::runs::find;
 use crate::access::Caller;
@@ -15,6 +17,11 @@ use crate::tasks;
 
 /// Greatest offset of a page.
 const FURTHEST: usize = 1_000_000_000;
+
+/// The interrupted run that an exploration continues.
+fn resumed_by(run: &RunRecord) -> Option<String> {
+    run.exploration.as_ref()?.resumed.clone()
+}
 
 /// The failed invocations of a run, in the order of its cells.
 pub(super) async fn list(
@@ -30,7 +37,15 @@ pub(super) async fn list(
     });
     params.finish()?;
     let run = find(&state, &caller, &id).await?;
-    let recorded = state.store.run_exchanges(&run.id).await?;
+    let mut recorded = state.store.run_exchanges(&run.id).await?;
+    let mut resumed = resumed_by(&run);
+    while let Some(earlier) = match &resumed {
+        Some(earlier) => state.runs.find(caller.workspace(), earlier).await?,
+        None => None,
+    } {
+        recorded.extend(state.store.run_exchanges(&earlier.id).await?);
+        resumed = resumed_by(&earlier);
+    }
     let mut items = tasks::blocking(move || incidents::of(&run, &recorded)).await;
     let before = before.unwrap_or(0).min(items.len());
     items.drain(..before);

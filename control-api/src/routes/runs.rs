@@ -24,7 +24,7 @@ use crate::tasks;
 /// States for the filter.
 const STATES: &str =
     "queued, awaiting_approval, running, passed, failed, inconclusive, errored or cancelled";
-const KINDS: &str = "chaos, contract, mutation, replay, ci or verify";
+const KINDS: &str = "chaos, contract, mutation, replay, explore, ci or verify";
 
 /// Runs, newest first.
 pub(super) async fn list(
@@ -48,10 +48,11 @@ pub(super) async fn list(
     }))
 }
 
-/// Lists leave out what grows with the invocations: cells and distributions.
+/// Lists leave out what grows with the invocations: cells, distributions, and the points of explorations.
 fn without_cells(mut run: RunRecord) -> RunRecord {
     run.cells.clear();
     run.distributions.clear();
+    run.exploration = None;
     run
 }
 

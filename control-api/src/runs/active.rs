@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use squall_harness::reach::Pending;
-use squall_harness::run::{CellRecord, CoverageRecord, RunEvent, RunRecord, RunState};
+use squall_harness::run::{
+    CellRecord, CoverageRecord, ExplorationRecord, RunEvent, RunRecord, RunState,
+};
 use squall_harness::runner::{RunSpec, Tell};
 use squall_journal::redact::Redactor;
 use squall_journal::tape::{Recorded, redact};
@@ -182,10 +184,15 @@ impl ActiveRun {
         }
         self.mark.approve();
         self.approved.cancel();
+        // In a later state it was written together with that state.
+        self.write_record(RunState::AwaitingApproval).await;
+    }
+
+    /// Writes the run while it is in this state.
+    async fn write_record(&self, state: RunState) {
         let _turn = self.written.lock().await;
         let record = self.record();
-        // In a later state it was written together with that state.
-        if record.state == RunState::AwaitingApproval {
+        if record.state == state {
             let step = RunStep {
                 from: record.state,
                 record: &record,
@@ -310,6 +317,13 @@ impl Tell for RunReporter {
             lock(&self.0.record).cells.push(cell);
             report.await;
         })
+    }
+
+    fn explored(&self, exploration: ExplorationRecord) {
+        lock(&self.0.record).exploration = Some(exploration);
+        let run = Arc::clone(&self.0);
+        // A later run can then continue it even if the daemon is killed.
+        tokio::spawn(async move { run.write_record(RunState::Running).await });
     }
 
     fn coverage(&self, coverage: CoverageRecord) {

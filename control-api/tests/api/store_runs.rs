@@ -35,6 +35,7 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         stability: None,
         distributions: Vec::new(),
         replays: Vec::new(),
+        exploration: None,
         shrunk: Vec::new(),
         comparison: None,
         warnings: Vec::new(),

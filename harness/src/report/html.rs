@@ -5,6 +5,7 @@
 
 mod cells;
 mod crew;
+mod exploration;
 mod facts;
 mod groups;
 mod invocations;
@@ -70,6 +71,7 @@ fn parts(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
     let (run, wire) = (&report.run, &Wire::of(report));
     let mut parts = vec![
         ("summary", "Summary", Some(summary::part(run))),
+        ("heat", "Heat map", exploration::part(run)),
         ("matrix", "Matrix", matrix::part(run)),
         ("crew", "Crew", crew::part(run)),
         ("replays", "Replays", replays::part(run)),

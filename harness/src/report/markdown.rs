@@ -10,11 +10,12 @@
 )]
 
 use super::advice::advice;
+use super::exploration::{exploration_lines, heat_map};
 use super::shown::cut;
 use super::story::Wire;
 use super::{Report, axes, next_step, rank, severity_rank, words};
 use crate::count::count;
-use crate::run::{CellRecord, CellState, DivergenceState};
+use crate::run::{CellRecord, CellState, DivergenceState, ExplorationRecord, RunRecord};
 
 /// Longest report, in characters.
 pub(super) const MOST: usize = 65_000;
@@ -55,7 +56,10 @@ pub(super) fn document(report: &Report) -> String {
     for warning in &run.warnings {
         text += &format!("> ⚠️ {}\n\n", plain(warning));
     }
-    text += &matrix(report);
+    text += &match &run.exploration {
+        Some(exploration) => heat(run, exploration),
+        None => matrix(report),
+    };
     text += &table(&words::DISTRIBUTION, &words::distributions(run));
     text += &table(&words::CREW, &words::crew(run));
     text += &replays(report);
@@ -109,6 +113,34 @@ fn scores(report: &Report) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The figures and the heat map of an exploration.
+fn heat(run: &RunRecord, exploration: &ExplorationRecord) -> String {
+    let map = heat_map(exploration);
+    let mut text = String::new();
+    for line in exploration_lines(run) {
+        text += &format!("- {}\n", plain(&line));
+    }
+    let numbers = (1..=map.calls.len()).map(|number| format!(" {number} |"));
+    text += &format!(
+        "\n| fault |{}\n|---|{}\n",
+        numbers.collect::<String>(),
+        "---|".repeat(map.calls.len())
+    );
+    let rows = map.rows.iter().map(|(fault, cells)| {
+        let cells = cells
+            .iter()
+            .map(|cell| format!(" {} |", cell.unwrap_or_default()));
+        format!("| {fault} |{}\n", cells.collect::<String>())
+    });
+    append(&mut text, rows.collect(), MOST_MATRIX);
+    text.push('\n');
+    let calls = (1..)
+        .zip(&map.calls)
+        .map(|(number, call)| format!("{number}. {}\n", html(call)));
+    append(&mut text, calls.collect(), MOST_MATRIX);
+    text + "\n"
 }
 
 /// The matrix of invariants × scenarios, worst rows first.

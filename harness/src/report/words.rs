@@ -53,6 +53,7 @@ pub(super) fn kind(kind: RunKind) -> &'static str {
         RunKind::Contract => "invariants × scenarios",
         RunKind::Mutation => "mutations of golden prompts",
         RunKind::Replay => "recorded sessions",
+        RunKind::Explore => "faults on every call",
         RunKind::Ci => "everything the suite configures",
         RunKind::Verify => "whether a run could be made",
     }

@@ -21,6 +21,8 @@ named! {
         Mutation = "mutation",
         /// Recorded sessions.
         Replay = "replay",
+        /// Faults on each call of the golden prompts.
+        Explore = "explore",
         /// Everything that a suite configures.
         Ci = "ci",
         /// Checks whether a run is possible.

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::exploring::Exploring;
 use super::outcome::{self, RunResult};
 use super::rounds::{OneRound, Rounds};
 use super::search::SearchRounds;
-use super::spec::{RunSpec, SpecError};
+use super::spec::{RunSpec, SpecError, judging};
 use super::{RunError, RunScopes, Tell, run};
 use crate::agents::pointing::ProxyVariables;
 use crate::agents::{self, Driver, InvocationPlace, Surroundings};
@@ -157,15 +158,19 @@ async fn tried(
         Some(search) => search,
         None => &mut one,
     };
-    let mut ran = run(
-        &plan,
-        rounds,
-        driver,
-        &*context.reach,
-        &scopes,
-        context.tell,
-    )
-    .await?;
+    let (reach, tell) = (&*context.reach, context.tell);
+    let mut ran = if spec.kind == RunKind::Explore {
+        let invariants = judging(&spec.suite).map_err(|wrong| RunError::Agent(wrong.message))?;
+        let prompts = &spec.suite.golden_prompts;
+        let (budget, earlier) = (spec.invocations(), spec.resumed.as_deref());
+        let mut exploring = Exploring::new(prompts, invariants, budget, earlier, tell);
+        exploring.report_earlier().await;
+        let mut ran = run(&plan, &mut exploring, driver, reach, &scopes, tell).await?;
+        exploring.finish(&mut ran)?;
+        ran
+    } else {
+        run(&plan, rounds, driver, reach, &scopes, tell).await?
+    };
     let unreachable = ran.unreachable.take();
     ran.warnings.extend(mutants.warnings);
     let mut result = outcome::result(spec, ran);

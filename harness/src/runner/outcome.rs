@@ -1,12 +1,12 @@
 //! The verdict on a run: scores its parts against the pass criteria and an earlier run.
 
 use super::spec::RunSpec;
-use super::{Component, Ran, replays};
+use super::{Component, Ran, exploring, replays};
 use crate::count::count;
 use crate::run::{
     CellState, CheckRecord, ComparisonRecord, CrewEdge, DemandRecord, DistributionRecord,
-    DocumentVersion, RecoveryRecord, ReplayRecord, RunKind, RunRecord, ScenarioRecord,
-    ScoresRecord, SearchRecord, ShrunkRecord, StabilityRecord,
+    DocumentVersion, ExplorationRecord, RecoveryRecord, ReplayRecord, RunKind, RunRecord,
+    ScenarioRecord, ScoresRecord, SearchRecord, ShrunkRecord, StabilityRecord,
 };
 use crate::scores::{Executed, RunOutcome, comparison, outcome, overall, worst};
 
@@ -45,6 +45,8 @@ pub struct RunResult {
     pub warnings: Vec<String>,
     /// The shrunk failures.
     pub shrunk: Vec<ShrunkRecord>,
+    /// The exploration over calls; `None`: there was none.
+    pub exploration: Option<ExplorationRecord>,
     /// The checks of a run of kind `verify`.
     pub checks: Vec<CheckRecord>,
 }
@@ -66,6 +68,7 @@ impl RunResult {
         record.comparison = self.comparison;
         record.warnings = self.warnings;
         record.shrunk = self.shrunk;
+        record.exploration = self.exploration.or(record.exploration.take());
         record.checks = self.checks;
     }
 }
@@ -86,11 +89,18 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
         ..ScoresRecord::default()
     };
     // With one part, the overall score is that part's score.
-    let score = overall(&scores, &spec.suite.scoring);
+    let explored = ran.exploration.as_ref();
+    let score = match explored {
+        Some(record) => exploring::score(record),
+        None => overall(&scores, &spec.suite.scoring),
+    };
     scores.overall = score;
-    let parts = ran.parts.iter().map(|part| match part.component {
+    let others = ran.parts.iter();
+    let others = others.filter(|part| part.component != Component::Exploration);
+    let parts = others.map(|part| match part.component {
         Component::Chaos => (&part.matrix, chaos, false),
         Component::Contract => (&part.matrix, contract, true),
+        Component::Exploration => (&part.matrix, score, false),
         Component::Mutation => (&part.matrix, robustness, false),
         Component::Replay => (
             &part.matrix,
@@ -102,7 +112,9 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     let outcome = outcome(parts, score, spec.criteria, fails_at_zero);
     let decides = spec.kind == RunKind::Replay && spec.criteria.min_score.is_none();
     let sessions = replays::outcome(spec.expects_failure, decides, &ran.parts);
-    let outcome = worst(sessions.into_iter().chain([outcome]));
+    let has_minimum = spec.criteria.min_score.is_some();
+    let points = explored.and_then(|record| exploring::outcome(record, has_minimum));
+    let outcome = worst(sessions.into_iter().chain(points).chain([outcome]));
     let cells = ran.parts.iter().flat_map(|part| &part.matrix.cells);
     let cells: Vec<_> = cells.collect();
     let columns = ran.parts.iter().flat_map(|part| &part.matrix.columns);
@@ -134,14 +146,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
         }
     }
     let mut warnings = ran.warnings;
-    let failed = ran.replays.iter();
-    let failed = failed.filter(|one| spec.expects_failure && one.state == CellState::Failed);
-    warnings.extend(failed.filter(|one| one.missed > 0).map(|one| {
-        format!(
-            "session `{}` failed, and {} of its calls had no recorded response: it may fail for another reason",
-            one.session, one.missed
-        )
-    }));
+    warnings.extend(unrecorded(spec, &ran.replays));
     warnings.extend(spec.unfetched_sources());
     warnings.extend(spec.warnings.iter().cloned());
     warnings.extend(spec.one_at_a_time());
@@ -167,8 +172,22 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
         comparison: compared,
         warnings,
         shrunk: ran.shrunk,
+        exploration: ran.exploration,
         checks: Vec::new(),
     }
+}
+
+/// Warnings about failed sessions whose calls had no recorded response.
+fn unrecorded(spec: &RunSpec, replays: &[ReplayRecord]) -> Vec<String> {
+    let failed = replays.iter();
+    let failed = failed.filter(|one| spec.expects_failure && one.state == CellState::Failed);
+    let unrecorded = failed.filter(|one| one.missed > 0).map(|one| {
+        format!(
+            "session `{}` failed, and {} of its calls had no recorded response: it may fail for another reason",
+            one.session, one.missed
+        )
+    });
+    unrecorded.collect()
 }
 
 /// Describes what is worse than in the baseline.
@@ -245,6 +264,7 @@ mod tests {
             shrunk: Vec::new(),
             replays: Vec::new(),
             crew: Vec::new(),
+            exploration: None,
             coverage: CoverageRecord::default(),
             proves_nothing: None,
             unreachable: None,

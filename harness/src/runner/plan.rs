@@ -114,6 +114,8 @@ pub(crate) enum Component {
     Mutation,
     /// Recorded sessions: replay regression.
     Replay,
+    /// Golden prompts under the faults of an exploration.
+    Exploration,
 }
 
 /// One scenario of a run.
@@ -358,6 +360,17 @@ impl<'a> RunPart<'a> {
     pub(super) fn mutation(invariants: &'a [Invariant], trials: Vec<Trial>) -> Self {
         Self {
             component: Component::Mutation,
+            invariants: Cow::Borrowed(invariants),
+            others: &[],
+            trials,
+            isolation: Isolation::Scenario,
+        }
+    }
+
+    /// Points of an exploration, judged by these invariants.
+    pub(super) fn exploration(invariants: &'a [Invariant], trials: Vec<Trial>) -> Self {
+        Self {
+            component: Component::Exploration,
             invariants: Cow::Borrowed(invariants),
             others: &[],
             trials,

@@ -22,7 +22,6 @@ impl<'s> Rounds<'s> for OneRound {
 }
 
 /// A judged invocation.
-#[cfg_attr(not(test), expect(dead_code, reason = "for rounds that plan"))]
 pub(super) struct RanInvocation<'r> {
     pub(super) trial: &'r Trial,
     pub(super) job: &'r InvocationJob<'r>,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use squall_documents::{DocumentLimits, Limited};
 
+use super::exploring::Exploring;
 use super::plan::{Component, RunPart, RunPlan, Trial};
 use super::replays;
 use crate::agents::settings::{Reset, Way};
@@ -14,6 +15,9 @@ use crate::mutations::{Mutant, Mutants};
 use crate::run::{DocumentVersion, RunKind, RunRecord};
 use crate::scores::PassCriteria;
 use crate::suite::{Contract, ContractPart, SessionSource, Suite};
+
+/// The default of `budget`.
+const BUDGET: u64 = 200;
 
 /// A run that has no id yet.
 #[derive(Debug, Clone)]
@@ -45,6 +49,10 @@ pub struct RunSpec {
     pub fails_if_worse: bool,
     /// Whether replayed sessions must still fail.
     pub expects_failure: bool,
+    /// Most invocations of an exploration; `None`: the default.
+    pub budget: Option<u64>,
+    /// The interrupted exploration that the run continues.
+    pub resumed: Option<Arc<RunRecord>>,
     /// Whether failures are shrunk to the smallest sets of faults.
     pub shrinks: bool,
     /// The suite's file on the machine of the command, for the commands that reports show.
@@ -89,13 +97,16 @@ impl RunSpec {
     /// All errors that prevent the run.
     pub(super) fn errors(&self) -> Vec<SpecError> {
         let is_verify = self.kind == RunKind::Verify;
+        let explores = self.kind == RunKind::Explore;
         let has_chaos = matches!(self.kind, RunKind::Chaos | RunKind::Ci | RunKind::Mutation);
         let has_replays = matches!(self.kind, RunKind::Replay | RunKind::Ci);
         let idle = [
             ("profile", self.names_profile && !has_chaos),
             ("expect_failure", self.expects_failure && !has_replays),
-            ("repeat", self.repeat != 1 && is_verify),
-            ("shrink", self.shrinks && is_verify),
+            ("repeat", self.repeat != 1 && (is_verify || explores)),
+            ("shrink", self.shrinks && (is_verify || explores)),
+            ("budget", self.budget.is_some() && !explores),
+            ("resume", self.resumed.is_some() && !explores),
             ("baseline", self.baseline.is_some() && is_verify),
         ];
         let idle = idle.into_iter().filter(|(_, is_idle)| *is_idle);
@@ -150,6 +161,7 @@ impl RunSpec {
                 }
                 vec![self.mutation_part(self.trials_of(mutants))?]
             }
+            RunKind::Explore => vec![Exploring::clean_part(judging(suite)?)],
             RunKind::Chaos | RunKind::Verify => {
                 let wanted = "a chaos run needs chaos: add `chaos` to the suite, or name a profile such as `flaky_network`";
                 let trial = self.chaos.clone();
@@ -165,6 +177,12 @@ impl RunSpec {
         }
         let prompts = suite.golden_prompts.len();
         let once: usize = parts.iter().map(|part| part.verdicts(prompts)).sum();
+        let once = if self.kind == RunKind::Explore {
+            let invocations = usize::try_from(self.invocations()).unwrap_or(usize::MAX);
+            judging(suite)?.len().saturating_mul(invocations)
+        } else {
+            once
+        };
         let repeats = usize::try_from(self.repeat).unwrap_or(usize::MAX);
         DocumentLimits::default()
             .take(Limited::Verdicts, once.saturating_mul(repeats))
@@ -175,6 +193,16 @@ impl RunSpec {
             shrinks: self.shrinks,
             ..RunPlan::new(suite, run, parts, dialler)
         })
+    }
+
+    /// Most invocations of an exploration.
+    pub(super) fn invocations(&self) -> u64 {
+        let earlier = self
+            .resumed
+            .as_ref()
+            .and_then(|run| run.exploration.as_ref());
+        let budget = self.budget.or_else(|| Some(earlier?.budget));
+        budget.unwrap_or(BUDGET)
     }
 
     /// Every part that the suite configures.
@@ -353,7 +381,11 @@ pub fn fetched_sources(
     sources.filter(move |(_, source)| match kind {
         RunKind::Replay => true,
         RunKind::Ci => source.auto_import,
-        RunKind::Chaos | RunKind::Contract | RunKind::Mutation | RunKind::Verify => false,
+        RunKind::Chaos
+        | RunKind::Contract
+        | RunKind::Mutation
+        | RunKind::Explore
+        | RunKind::Verify => false,
     })
 }
 
@@ -364,7 +396,7 @@ fn sessions(suite: &Suite) -> Result<Vec<RunPart<'_>>, SpecError> {
 }
 
 /// The invariants that judge prompts under chaos: the suite's own, or else its contract's.
-fn judging(suite: &Suite) -> Result<&[Invariant], SpecError> {
+pub(super) fn judging(suite: &Suite) -> Result<&[Invariant], SpecError> {
     let of_the_contract = contract(suite).map(|contract| &contract.invariants[..]);
     let own = Some(&suite.invariants[..]).filter(|own| !own.is_empty());
     own.or(of_the_contract).ok_or_else(|| {
@@ -408,6 +440,8 @@ pub(super) mod tests {
             fails_if_worse: false,
             expects_failure: false,
             suite_file: None,
+            budget: None,
+            resumed: None,
             shrinks: false,
             documents: Vec::new(),
         }

@@ -13,7 +13,7 @@ use super::rounds::{OneRound, RanInvocation};
 use super::*;
 use crate::dial::Dialler;
 use crate::reach::{Late, LateCall, Pending, RequestedChaos, Rules};
-use crate::run::CellState;
+use crate::run::{CellState, ExplorationRecord};
 use crate::scores::{PassCriteria, RunOutcome, outcome};
 use crate::suite::{self, ContractPart, Suite};
 
@@ -58,6 +58,7 @@ impl Tell for Silent {
         Box::pin(async {})
     }
     fn coverage(&self, _: CoverageRecord) {}
+    fn explored(&self, _: ExplorationRecord) {}
     fn tried(&self, _: u64, _: u64) {}
 }
 
@@ -191,6 +192,8 @@ impl Tell for Hears<'_> {
         let mut all = self.coverage.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(coverage);
     }
+
+    fn explored(&self, _: ExplorationRecord) {}
 
     fn tried(&self, invocations: u64, rules_applied: u64) {
         let mut all = self.tried.lock().unwrap_or_else(PoisonError::into_inner);

@@ -354,7 +354,7 @@ fn reported(seen: &SeenExchange) -> Option<String> {
 }
 
 /// The body as JSON; for an event stream its last event.
-pub(super) fn json(message: &SeenMessage) -> Option<Value> {
+pub(crate) fn json(message: &SeenMessage) -> Option<Value> {
     let body = &message.body.as_ref()?.bytes;
     if let Ok(document) = serde_json::from_slice(body) {
         return Some(document);

@@ -21,6 +21,11 @@ impl LogicalCall {
     pub fn retries(&self) -> usize {
         self.attempts.len() - 1
     }
+
+    /// Whether the attempt at this index belongs to it.
+    pub(crate) fn has_attempt(&self, place: usize) -> bool {
+        self.attempts.contains(&place)
+    }
 }
 
 pub(super) fn of(attempts: &[Attempt]) -> Vec<LogicalCall> {

@@ -24,6 +24,7 @@ mod dice;
 mod docs_page;
 mod every_mode;
 mod explore;
+mod explore_calls;
 mod first_event;
 mod framing;
 mod http2;

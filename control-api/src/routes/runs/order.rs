@@ -51,6 +51,10 @@ struct Options {
     chaos: Option<bool>,
     contract: Option<String>,
     expects_failure: bool,
+    /// Most invocations of an exploration.
+    budget: Option<u64>,
+    /// Whether an interrupted exploration is continued.
+    resume: Option<bool>,
     shrinks: bool,
     models: Option<ModelSource>,
     /// Ids of stored sessions, instead of the suite's.
@@ -140,6 +144,8 @@ impl Options {
                 .map(|contract| contract.value),
             chaos: fields.flag("chaos", ""),
             expects_failure: fields.flag("expect_failure", "").unwrap_or(false),
+            budget: fields.whole("budget", "", 1..=14_000, ""),
+            resume: fields.flag("resume", ""),
             shrinks: fields.flag("shrink", "").unwrap_or(false),
             suite_file: fields.exact_words("suite_file", "").map(|file| file.value),
             models: fields.word("models", "", "source", &MODELS),
@@ -191,6 +197,12 @@ pub(crate) async fn read(
     let ordered = reading.suite(kind, suite, options.contract, options.replays, &sent);
     let suite = ordered.await?;
     let baseline = reading.baseline(options.baseline).await?;
+    let resumed = match &suite {
+        Some((name, _)) if options.resume == Some(true) => {
+            reading.interrupted(name, options.seed).await?
+        }
+        Some(_) | None => None,
+    };
     let under_chaos = options.chaos.unwrap_or(false);
     let chaos = match (&options.profile, &suite) {
         (Some(Value::String(name)), _) => reading.profile(name).await?,
@@ -236,7 +248,10 @@ pub(crate) async fn read(
         name,
         chaos,
         names_profile: options.profile.is_some(),
-        seed: (options.seed.or(advanced.seed)).unwrap_or_else(|| state.chaos.seed()),
+        seed: (resumed.as_ref().map(|run| run.seed))
+            .or(options.seed)
+            .or(advanced.seed)
+            .unwrap_or_else(|| state.chaos.seed()),
         concurrency: concurrency.unwrap_or(NonZeroUsize::MIN),
         criteria: PassCriteria {
             min_score: options.min_score.or(advanced.min_score),
@@ -246,6 +261,8 @@ pub(crate) async fn read(
         baseline,
         fails_if_worse: options.fails_if_worse,
         expects_failure: options.expects_failure,
+        budget: options.budget,
+        resumed,
         shrinks: options.shrinks,
         suite_file: options.suite_file,
         suite: Arc::new(suite),

@@ -23,7 +23,8 @@ pub(super) fn part(run: &RunRecord) -> Option<Markup> {
         (_, 1) => format!(" Scenario {first} of {all}."),
         (_, more) => format!(" Scenarios {first} to {} of {all}.", first + more - 1),
     };
-    (!run.cells.is_empty()).then(|| {
+    // An exploration has a heat map instead: each of its points is a scenario.
+    (!run.cells.is_empty() && run.exploration.is_none()).then(|| {
         html! {
             @for (number, some) in columns.chunks(most).enumerate() {
                 (table(run, some, &rows, &which(number * most + 1, some.len())))

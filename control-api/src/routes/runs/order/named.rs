@@ -18,10 +18,13 @@ use crate::document;
 use crate::nearest::no_profile;
 use crate::problem::ApiProblem;
 use crate::runs::validation;
-use crate::store::{DocumentKey, DocumentKind};
+use crate::store::{DocumentKey, DocumentKind, RunFilter};
 use crate::stored_documents::newest;
 use crate::stored_profiles::profile_key;
 use crate::trust::SentVariables;
+
+/// Most runs that are searched for an interrupted one.
+const MOST_SEARCHED: usize = 200;
 
 /// Longest title of a run, characters.
 const MOST_NAME: usize = 64;
@@ -179,6 +182,41 @@ impl OrderReader<'_> {
             let detail =
                 format!("the run `{shown}` is {state}; there is nothing to compare with yet");
             self.add("/options/baseline", detail);
+        }
+        Ok(found.map(Arc::new))
+    }
+
+    /// The newest exploration of the suite with this name, to continue it.
+    pub(super) async fn interrupted(
+        &mut self,
+        name: &str,
+        seed: Option<u64>,
+    ) -> Result<Option<Arc<RunRecord>>, ApiProblem> {
+        let filter = RunFilter {
+            kind: Some(RunKind::Explore),
+            ..RunFilter::default()
+        };
+        let runs = self.state.runs.list(self.workspace, &filter, MOST_SEARCHED);
+        let newest = runs.await?.into_iter().find(|run| run.name == name);
+        let found = match newest {
+            Some(run) if run.state.is_over() => {
+                self.state.runs.find(self.workspace, &run.id).await?
+            }
+            Some(_) | None => None,
+        };
+        let found = found.filter(|run| run.exploration.is_some());
+        match &found {
+            None => {
+                let what = format!(
+                    "no exploration of suite `{name}` is there to continue: leave `resume` out to start one"
+                );
+                self.add("/options/resume", what);
+            }
+            Some(run) if seed.is_some_and(|seed| seed != run.seed) => {
+                let what = format!("run `{}` has seed {}: leave `seed` out", run.id, run.seed);
+                self.add("/options/seed", what);
+            }
+            Some(_) => {}
         }
         Ok(found.map(Arc::new))
     }

@@ -30,15 +30,15 @@ use crate::suite::LocalSuite;
 pub(super) async fn run(args: ExploreArgs) -> Result<(), Failure> {
     if let Some(ExploreCommand::Replay(replay)) = &args.action {
         log::start("warn", LogFormat::Text)?;
-        return until_interrupted(self::replay(replay)).await;
+        return Box::pin(until_interrupted(self::replay(replay))).await;
     }
     let suite = LocalSuite::read(&args.trial.suite.file)?;
     match &suite.suite.explore {
         Some(_) => {
             log::start("warn", LogFormat::Text)?;
-            until_interrupted(explore(&args, &suite)).await
+            Box::pin(until_interrupted(explore(&args, &suite))).await
         }
-        None => calls::run(&args, suite).await,
+        None => Box::pin(calls::run(&args, suite)).await,
     }
 }
 

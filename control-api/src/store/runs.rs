@@ -240,7 +240,8 @@ impl Store {
         .bind(filter.state.map_or("", |state| state.as_str()))
         .bind(filter.kind.map_or("", |kind| kind.as_str()))
         .bind(filter.before.as_deref().unwrap_or(""))
-        .bind(filter.name.as_deref().unwrap_or(""))
+        // As it was written.
+        .bind((filter.name.as_deref().unwrap_or("")).replace('\0', "\u{fffd}"))
         .bind(at_most(limit));
         let rows: Vec<(String,)> = self.read(page).await?;
         let runs = rows.iter().filter_map(|(record,)| run::read(record, "[]"));

@@ -275,11 +275,6 @@ fn what_prevents_an_exploration_is_reported() {
     unreachable.err_has("reset");
     desk.write(&json!({ "explore": { "base_url": "x" } }));
     explore(&desk, &[]).ended(2);
-    let agent = json!({ "agent": { "endpoint": dead }, "golden_prompts": ["x"], "invariants": [{ "type": "completes" }] });
-    desk.write(&agent);
-    let none = explore(&desk, &[]);
-    none.ended(2);
-    none.err_has("the suite has no `explore`");
     desk.write(&json!({ "explore": part, "golden_prompts": ["x"] }));
     let agentless = CommandResult::from(
         desk.squall(&["chaos", "--profile", "brownout"])

@@ -119,33 +119,49 @@ async fn explore(args: &ExploreArgs, suite: &LocalSuite) -> Result<(), Failure> 
     };
     let mut explorer = Explorer::new(options, settings.choices());
     let mut environment = Environment::open(suite, settings).await?;
-    let mut episodes = Vec::new();
+    let (mut episodes, mut broken_off) = (Vec::new(), None);
     for number in 1..=args.episodes {
         environment.begin(args.seed(), number).await?;
-        let episode = explorer
-            .episode(&mut environment.application, number)
-            .await
-            .map_err(failure)?;
+        let episode = match explorer.episode(&mut environment.application, number).await {
+            Ok(episode) => episode.without_secrets(&suite.suite.redactor),
+            Err(error) => {
+                broken_off = Some(failure(error));
+                break;
+            }
+        };
         let name = format!("episode_seed{}_{number:03}.json", args.seed());
-        let written = write(suite, &episode, output.join(name))?;
+        let written = write(&episode, output.join(name))?;
         episodes.push((episode, written));
     }
     environment.close().await;
-    report(args, &episodes)?;
     let found = episodes.iter().any(|(_, file)| file.is_some());
+    match broken_off {
+        Some(failure) if !found => return Err(failure),
+        Some(failure) => output::report_line(&format!(
+            "the exploration ended in episode {}: {failure}",
+            episodes.len() + 1
+        )),
+        None => {}
+    }
+    report(args, &episodes)?;
     if found {
         Err(Failure::NotPassed)
+    } else if !episodes.iter().any(|(episode, _)| episode.has_success()) {
+        output::report_line(
+            "no action got a response below status 400, so nothing was explored; check `explore.actions`",
+        );
+        Err(Failure::Inconclusive)
     } else {
         Ok(())
     }
 }
 
 /// Writes an episode with an anomaly.
-fn write(suite: &LocalSuite, episode: &Episode, file: PathBuf) -> Result<Option<PathBuf>, Failure> {
+fn write(episode: &Episode, file: PathBuf) -> Result<Option<PathBuf>, Failure> {
     if episode.anomalies().is_empty() {
         return Ok(None);
     }
-    output_file::write_private(&file, &episode.to_json(&suite.suite.redactor))?;
+    output_file::write_private(&file, &episode.to_json())?;
     Ok(Some(file))
 }
 
@@ -200,7 +216,7 @@ fn report(args: &ExploreArgs, episodes: &[(Episode, Option<PathBuf>)]) -> Result
         "\n{}squall explore: {} in {}, {} seed={}\n",
         replay.unwrap_or_default(),
         anomaly_count(anomalies),
-        count(args.episodes, "episode"),
+        count(episodes.len() as u64, "episode"),
         count(states, "state"),
         args.seed()
     ))
@@ -264,7 +280,7 @@ async fn replay(args: &ExploreReplayArgs) -> Result<(), Failure> {
         let file = args
             .file
             .with_file_name(format!("{stem}_shrunk_{}.json", number + 1));
-        let written = write(&suite, &episode, file)?;
+        let written = write(&episode, file)?;
         shrunk.push(json!({ "anomaly": anomaly, "actions": smallest, "file": written }));
     }
     environment.close().await;
@@ -284,7 +300,8 @@ async fn again(
 ) -> Result<Episode, Failure> {
     environment.begin(recorded.seed, recorded.episode).await?;
     let replayed = recorded.replay(&mut environment.application, choices).await;
-    replayed.map_err(failure)
+    let replayed = replayed.map_err(failure)?;
+    Ok(replayed.without_secrets(&environment.suite.suite.redactor))
 }
 
 fn print_replay(

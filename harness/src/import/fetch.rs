@@ -403,7 +403,8 @@ impl Api {
         body: Option<&Value>,
     ) -> Result<Value, FetchError> {
         let name = self.service.name();
-        let endpoint = self.endpoint.clone();
+        let mut endpoint = self.endpoint.clone();
+        Redactor::default().url(&mut endpoint, usize::MAX);
         let failed = |why: String| FetchError(format!("{name} at {endpoint}: {why}"));
         let mut request = self
             .client

@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(exploration_lines(&run), [
             "5 points executed in 6 invocations of at most 9: 1 passed, 2 failed, 1 not reached, 1 not judged",
             "single faults: 80.0 % of 5 points covered: 4 executed, 0 pruned, 1 left",
-            "pairs of faults: 75.0 % of 4 points covered: 1 executed, 2 pruned, 1 left",
+            "pairs of faults: 50.0 % of 4 points covered: 1 executed, 2 pruned, 1 left",
             "2 points left when the exploration ended: `squall explore --resume --budget N` continues it",
         ]);
     }

@@ -105,16 +105,12 @@ impl PointState {
 }
 
 impl FaultSpace {
-    /// Executed and pruned points, in percent; 100 if there are none.
+    /// Executed points among those that are not pruned, in percent; 100 if there are none.
     pub fn coverage(&self) -> f64 {
-        let covered = self.executed + self.pruned;
+        let all = self.points.saturating_sub(self.pruned);
         #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-        let share = covered as f64 / self.points.max(1) as f64;
-        if self.points == 0 {
-            100.0
-        } else {
-            share * 100.0
-        }
+        let share = self.executed as f64 / all.max(1) as f64;
+        if all == 0 { 100.0 } else { share * 100.0 }
     }
 
     /// Points that neither were executed nor are pruned.

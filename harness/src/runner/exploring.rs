@@ -142,15 +142,10 @@ impl<'s> Exploring<'s> {
                 one.state == state && !(state == CellState::Failed && one.fails_without_chaos)
             })
         };
-        let is_judged = any(CellState::Passed)
-            || ran
-                .verdicts
-                .iter()
-                .any(|one| one.state == CellState::Failed);
         let state = match applied(ran.result) {
             _ if any(CellState::Failed) => PointState::Failed,
             applied if applied < point.faults.len() => PointState::NotReached,
-            _ if is_judged => PointState::Passed,
+            _ if any(CellState::Passed) => PointState::Passed,
             _ => PointState::NotJudged,
         };
         let answer = &ran.result.answer;

@@ -264,6 +264,72 @@ fn the_suites_chaos_is_in_force_for_actions_only() {
 }
 
 #[test]
+fn secrets_in_what_is_found_are_removed() {
+    let desk = Desk::new();
+    let application = Upstream::start(None, |mut connection| {
+        while connection.request().is_some() {
+            let body = br#"{"name": "AKIAIOSFODNN7EXAMPLE", "token": "plain words"}"#;
+            connection.send(standard::whole("200 OK", "application/json", body));
+        }
+    });
+    let mut suite = suite_of(&application, &json!([{ "name": "read", "path": "/read" }]));
+    suite["explore"]["anomalies"] =
+        json!([{ "jsonpath": "$.name", "of": "response" }, { "jsonpath": "$.token" }]);
+    desk.write(&suite);
+    let found = explore(&desk, &["--episodes", "1", "--steps", "1"]);
+    found.ended(1);
+    let file = "artifacts/episodes/episode_seed42_001.json";
+    let text = std::fs::read_to_string(desk.directory.path().join(file)).unwrap();
+    for text in [&text, &found.out] {
+        assert!(text.contains("REDACTED"), "{text}");
+        assert!(
+            !text.contains("AKIA") && !text.contains("plain words"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn an_exploration_without_a_success_or_with_a_dead_application_is_no_pass() {
+    let desk = Desk::new();
+    // After the action, the application neither resets nor shows its state.
+    let dead = std::sync::atomic::AtomicBool::new(false);
+    let application = Upstream::start(None, move |mut connection| {
+        while let Some(request) = connection.request() {
+            dead.fetch_or(
+                request.target == "/die",
+                std::sync::atomic::Ordering::SeqCst,
+            );
+            let status = match (
+                &*request.target,
+                dead.load(std::sync::atomic::Ordering::SeqCst),
+            ) {
+                (_, true) => "500 Internal Server Error",
+                ("/typo", false) => "404 Not Found",
+                (_, false) => "200 OK",
+            };
+            connection.send(standard::whole(status, "application/json", b"{}"));
+        }
+    });
+    desk.write(&suite_of(
+        &application,
+        &json!([{ "name": "typo", "path": "/typo" }]),
+    ));
+    let nothing = explore(&desk, &["--episodes", "1", "--steps", "2"]);
+    nothing.ended(4);
+    nothing.err_has("no action got a response below status 400");
+    desk.write(&suite_of(
+        &application,
+        &json!([{ "name": "die", "path": "/die" }]),
+    ));
+    let died = explore(&desk, &["--episodes", "3", "--steps", "2"]);
+    died.ended(1);
+    died.out_has("no state");
+    died.out_has("artifacts/episodes/episode_seed42_001.json");
+    died.err_has("the exploration ended in episode 2");
+}
+
+#[test]
 fn what_prevents_an_exploration_is_reported() {
     let desk = Desk::new();
     let dead = format!("http://{}", squall_tests::dead::refusing());

@@ -167,6 +167,23 @@ fn planted_bugs_are_found_within_the_budget_and_none_in_the_repaired_agent() {
 }
 
 #[test]
+fn an_agent_that_fails_without_faults_too_passes_no_point() {
+    let (desk, world) = (Desk::new(), world());
+    let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("agents/explored.py");
+    std::fs::copy(agent, desk.directory.path().join("explored.py")).unwrap();
+    let mut suite = suite(&world, "explored:repaired");
+    suite["invariants"] = json!([{ "type": "contains", "value": "what it never says" }]);
+    let told = desk.run(&["explore", "--json", "--budget", "6"], &desk.write(&suite));
+    told.ended(4);
+    let run: Value = serde_json::from_str(&told.out).unwrap();
+    let points = run["exploration"]["points"].as_array().unwrap();
+    assert!(
+        !points.is_empty() && points.iter().all(|point| point["state"] != "passed"),
+        "{run:#}"
+    );
+}
+
+#[test]
 fn the_example_of_the_page_runs() {
     let (desk, world) = (Desk::new(), world());
     let page = include_str!("../../../docs/explore.md");

@@ -42,16 +42,26 @@ impl Episode {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// The file's text, secrets removed.
-    pub fn to_json(&self, redactor: &Redactor) -> String {
-        let mut episode = self.clone();
-        let steps = episode.steps.iter_mut().map(|step| &mut step.seen);
-        for seen in std::iter::once(&mut episode.initial).chain(steps) {
-            redactor.document(&mut seen.response);
-            redactor.document(&mut seen.state);
-        }
-        let text = serde_json::to_string_pretty(&episode);
+    /// The file's text.
+    pub fn to_json(&self) -> String {
+        let text = serde_json::to_string_pretty(self);
         text.unwrap_or_default() + "\n"
+    }
+
+    /// The same episode, secrets removed from what was observed.
+    #[must_use]
+    pub fn without_secrets(mut self, redactor: &Redactor) -> Self {
+        let steps = self.steps.iter_mut().map(|step| &mut step.seen);
+        for seen in std::iter::once(&mut self.initial).chain(steps) {
+            seen.remove_secrets(redactor);
+        }
+        self
+    }
+
+    /// Whether some action got a response below status 400.
+    pub fn has_success(&self) -> bool {
+        let mut statuses = self.steps.iter().filter_map(|step| step.seen.status);
+        statuses.any(|status| status < 400)
     }
 
     /// The actions.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use squall_journal::redact::Redactor;
 
 /// The anomaly of an application whose state cannot be read after an action. It is always one.
 pub(super) const NO_STATE: &str = "no state";
@@ -31,6 +32,25 @@ pub struct Observation {
 }
 
 impl Observation {
+    pub(super) fn remove_secrets(&mut self, redactor: &Redactor) {
+        let texts = |seen: &Self| [seen.response.to_string(), seen.state.to_string()];
+        let before = texts(self);
+        redactor.document(&mut self.response);
+        redactor.document(&mut self.state);
+        let after = texts(self);
+        let has = |texts: &[String; 2], found: &str| texts.iter().any(|text| text.contains(found));
+        for anomaly in &mut self.anomalies {
+            // A value that was removed from its document.
+            if has(&before, &anomaly.found) && !has(&after, &anomaly.found) {
+                anomaly.found = "REDACTED".into();
+            }
+            redactor.text(&mut anomaly.found, usize::MAX);
+        }
+        if let Some(error) = &mut self.error {
+            redactor.text(error, usize::MAX);
+        }
+    }
+
     /// Whether the application's state could not be read.
     pub(super) fn has_no_state(&self) -> bool {
         self.anomalies.iter().any(|found| found.anomaly == NO_STATE)

@@ -50,9 +50,12 @@ impl CallSearch {
         calls: Vec<ExploredCall>,
         earlier: Option<(&str, &ExplorationRecord)>,
     ) -> Self {
+        // The results that are taken over are never more than the budget.
+        let used = earlier.filter(|(_, record)| !record.points.is_empty());
+        let used = used.map_or(0, |(_, record)| record.invocations);
         let mut search = Self {
             record: ExplorationRecord {
-                budget,
+                budget: budget.max(used),
                 invocations,
                 resumed: earlier.map(|(run, _)| run.to_owned()),
                 ..ExplorationRecord::default()

@@ -152,6 +152,9 @@ proptest! {
         let mut resumed = agent.explored(budget, ALL, Some(&part));
         prop_assert_eq!(resumed.resumed.take(), Some("r1".to_owned()));
         prop_assert_eq!(resumed, whole);
+        // A smaller budget loses nothing.
+        let less = agent.explored(1, ALL, Some(&part));
+        prop_assert_eq!(less.points, part.points);
     }
 }
 

@@ -46,8 +46,8 @@ impl Observation {
             }
             redactor.text(&mut anomaly.found, usize::MAX);
         }
-        if let Some(error) = &mut self.error {
-            redactor.text(error, usize::MAX);
+        for text in self.log.iter_mut().chain(&mut self.error) {
+            redactor.text(text, usize::MAX);
         }
     }
 

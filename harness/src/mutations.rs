@@ -13,6 +13,7 @@
 
 mod corpus;
 mod place;
+mod program;
 mod search;
 pub(crate) mod settings;
 mod templates;

@@ -3,17 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::place::{MutatedPlace, PromptForm};
+use super::program;
 use super::templates::{Filled, LIBRARY, MutationTemplate};
 use super::words::INSTRUCTIONS;
 use super::written::{ModelTexts, ModelWriter, MutantCache};
-use super::{
-    CUSTOM, KEEPS_MEANING, LONGEST, Mutant, MutationProgram, MutationStep, Mutations, TYPES, dice,
-};
+use super::{CUSTOM, KEEPS_MEANING, Mutant, MutationProgram, MutationStep, Mutations, TYPES, dice};
 use crate::agents::change::RequestChange;
-use crate::agents::program::{self, NotEnded};
 use crate::agents::settings::{Agent, Way};
 use crate::count::count;
 use crate::dial::Dialler;
@@ -411,7 +409,12 @@ impl Writing<'_> {
         let missing = one.wanted - one.mutants.len();
         if let MutantSource::Program(program) = one.source {
             one.is_closed = true;
-            for mutant in run(program, one.kind, of.prompt, self.seed, missing).await? {
+            let written = program::write(program, one.kind, of.prompt, self.seed, missing).await;
+            let failed = |why| MutationError::Program {
+                kind: one.kind.to_owned(),
+                why,
+            };
+            for mutant in written.map_err(failed)? {
                 if one.mutants.len() < one.wanted {
                     of.accept(one, of_text(mutant, "written by the program".to_owned()));
                 }
@@ -602,64 +605,4 @@ fn of_template(template: &MutationTemplate) -> String {
 
 fn of_custom_template(name: &str) -> String {
     format!("custom template {name}")
-}
-
-/// The mutants that a program writes: texts, or lists of turns.
-async fn run(
-    program: &MutationProgram,
-    kind: &str,
-    prompt: &Prompt,
-    seed: u64,
-    many: usize,
-) -> Result<Vec<Prompt>, MutationError> {
-    let failed = |why: String| MutationError::Program {
-        kind: kind.to_owned(),
-        why,
-    };
-    let input = json!({ "type": kind, "prompt": prompt.turns(), "count": many, "seed": seed });
-    let nothing: [(&str, &str); 0] = [];
-    let ran = program::run(
-        &program.command,
-        nothing,
-        &input.to_string(),
-        program.within,
-    )
-    .await;
-    let output = match ran {
-        Ok(ended) if ended.too_long => {
-            return Err(failed("the program writes more than 8 MiB".to_owned()));
-        }
-        Ok(ended) if !ended.status.success() => return Err(failed(ended.why())),
-        Ok(ended) => ended.stdout_text,
-        Err(NotEnded::NotStarted(error)) => {
-            return Err(failed(format!(
-                "`{}` could not be started: {error}",
-                program.command[0]
-            )));
-        }
-        Err(NotEnded::TooSlow) => {
-            let within = program.within.as_millis();
-            return Err(failed(format!(
-                "the program wrote nothing within {within} ms, and was ended"
-            )));
-        }
-        Err(NotEnded::Broken(error)) => return Err(failed(error.to_string())),
-    };
-    let wrong =
-        "the program must print a JSON list of texts, or of lists of turns, and nothing else";
-    let mutants: Vec<Value> =
-        serde_json::from_str(&output).map_err(|error| failed(format!("{wrong} ({error})")))?;
-    let mutants = mutants.into_iter().zip(1..).map(|(mutant, number)| {
-        let turns = match mutant {
-            Value::String(text) => vec![text],
-            turns => serde_json::from_value(turns).unwrap_or_default(),
-        };
-        let is_valid = turns
-            .iter()
-            .all(|turn| !turn.trim().is_empty() && turn.len() <= LONGEST);
-        let mutant = Prompt::conversation(turns).filter(|_| is_valid);
-        let expected = "a text that is not empty, of at most 64 KiB, or a list of such turns";
-        mutant.ok_or_else(|| failed(format!("{wrong}; entry {number} must be {expected}")))
-    });
-    mutants.collect()
 }

@@ -72,13 +72,13 @@ fn stage(worker: &Agent) -> Stage {
     })
 }
 
-/// What the client tells of its first call under each of these.
+/// How the client reports its first call under each of these.
 fn in_scopes(stage: &Stage, arguments: &[&str], chaos: &[Value]) -> Vec<Value> {
     let told = calls_in_scopes(stage, arguments, chaos);
     told.into_iter().map(|mut calls| calls[0].take()).collect()
 }
 
-/// What the client tells of its calls under each of these, side by side in scopes of their own.
+/// How the client reports its calls under each of these, side by side in scopes of their own.
 fn calls_in_scopes(stage: &Stage, arguments: &[&str], chaos: &[Value]) -> Vec<Value> {
     let scopes: Vec<_> = (0..chaos.len())
         .map(|number| format!("case-{number}"))

@@ -59,7 +59,7 @@ struct Options {
     models: Option<ModelSource>,
     /// Ids of stored sessions, instead of the suite's.
     replays: Option<Vec<String>>,
-    /// Warnings of whoever prepared the suite.
+    /// Warnings of the command that prepared the suite.
     warnings: Vec<String>,
     suite_file: Option<String>,
 }

@@ -147,7 +147,9 @@ impl ExchangeNote {
         let messages = self.messages.as_deref_mut();
         let close = messages.and_then(|messages| messages.close.as_mut());
         let reason = close.map(|close| &mut close.reason);
-        for text in self.error.iter_mut().chain(reason) {
+        let agent = self.agent.as_deref_mut();
+        let method = agent.and_then(|agent| agent.method.as_mut());
+        for text in self.error.iter_mut().chain(reason).chain(method) {
             redactor.text(text, most);
         }
         let results = self.results.iter_mut().flatten();

@@ -57,8 +57,15 @@ fn secrets_are_gone_before_anything_is_kept() {
         Outcome::UpstreamError,
     );
     failed.error = Some("refused the key sk-abcdefgh12345678".to_owned());
+    failed.kind = Kind::Agent;
+    failed.calls_agent(Some("tasks/acct_4711"));
     recorder.record(failed);
     let kept = &listed(&recorder)[0];
+    let method = kept
+        .agent
+        .as_ref()
+        .and_then(|agent| agent.method.as_deref());
+    assert_eq!(method, Some("tasks/REDACTED"));
     assert_eq!(kept.url, "http://h/REDACTED?key=REDACTED");
     assert_eq!(kept.error.as_deref(), Some("refused the key REDACTED"));
 }

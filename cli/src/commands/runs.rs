@@ -150,6 +150,14 @@ fn compare(
     fails_if_worse: bool,
     as_json: bool,
 ) -> Result<(), Failure> {
+    if (before.kind, &before.name) != (after.kind, &after.name) {
+        let of = |run: &RunRecord| format!("a {} run of suite `{}`", run.kind.as_str(), run.name);
+        output::report_line(&format!(
+            "{} is compared with {}: cells are the same if their invariants and scenarios have the same names",
+            of(&after),
+            of(&before)
+        ));
+    }
     let (comparison, score) = (scores::of_runs(&before, &after), after.score);
     if as_json {
         output::json(&comparison)?;

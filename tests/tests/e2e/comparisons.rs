@@ -142,6 +142,14 @@ fn repeats_are_judged_and_runs_are_compared_by_what_is_beyond_chance() {
     let same = squall(&desk, &["runs", "compare", &steady, &steady]);
     same.ended(0);
     same.out_has("0 differences beyond chance");
+    assert!(!same.err.contains("is compared with"), "{same:#?}");
+    let other = report.out.replacen("weather", "other", 1);
+    std::fs::write(desk.directory.path().join("other.json"), other).unwrap();
+    let foreign = squall(&desk, &["runs", "compare", "other.json", &steady]);
+    foreign.ended(0);
+    foreign.err_has(
+        "a contract run of suite `weather` is compared with a contract run of suite `other`",
+    );
     let unknown = squall(&desk, &["runs", "compare", &steady, "nothing"]);
     unknown.ended(2);
     unknown.err_has("`nothing` is neither");

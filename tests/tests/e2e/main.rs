@@ -27,6 +27,7 @@ mod explore;
 mod explore_calls;
 mod first_event;
 mod framing;
+mod heat_maps;
 mod http2;
 mod imports;
 mod judge_agents;

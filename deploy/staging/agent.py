@@ -47,8 +47,8 @@ def call_tool(http, name, arguments):
 def work(task, headers):
     """Calls the model and its tools until it answers. `headers` name the scope of its calls."""
     messages = [{"role": "user", "content": task}]
-    with httpx.Client(headers=headers, timeout=PATIENCE) as http:
-        model = openai.OpenAI(http_client=http, timeout=PATIENCE)
+    with httpx.Client(headers=headers, timeout=PATIENCE) as http, \
+            openai.OpenAI(default_headers=headers, timeout=PATIENCE) as model:
         for _ in range(TURNS):
             with model.chat.completions.stream(model="staging-1", messages=messages, tools=TOOLS) as stream:
                 message = stream.get_final_completion().choices[0].message

@@ -26,7 +26,9 @@ use squall_proxy::chaos::Chaos;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::caller::Caller;
+pub use self::guard::ByPage;
 pub(crate) use self::guard::{Guard, guard};
+pub use self::origin::OF_PROXIES;
 use self::origin::{host, refuse_foreign_host, refuse_foreign_origin, refuse_proxied};
 use self::rate::RateLimiter;
 pub use self::rate::{AT_ONCE, FAILURES_AT_ONCE, PER_SECOND};

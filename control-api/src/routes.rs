@@ -1,6 +1,7 @@
 //! Every route, with one file for each kind of object, and the role that it requires.
 
 mod audit;
+mod caller;
 mod chaos;
 mod chaos_request;
 mod daemon;
@@ -79,6 +80,7 @@ fn table() -> Vec<Route> {
         get("/openapi.json", nothing, openapi::show),
         get("/docs", nothing, docs::show),
         get("/proxy.pac", nothing, daemon::proxy_pac),
+        get("/v1/caller", viewer, caller::show),
         get("/v1/profiles", viewer, documents::list_profiles),
         get("/v1/profiles/{name}", viewer, documents::show),
         put("/v1/profiles/{name}", operator, documents::put),

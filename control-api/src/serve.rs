@@ -36,11 +36,12 @@ pub enum ServeError {
     Listener(#[from] std::io::Error),
 }
 
-/// Serves the API until `shutdown`; then event streams end, open requests are finished, and it returns. Fails on
+/// Serves the API, inside what `around` adds to it, until `shutdown`; then event streams end, open requests are finished, and it returns. Fails on
 /// an address other than loopback when there are no tokens.
 pub async fn serve(
     listener: TcpListener,
     state: ApiState,
+    around: impl Fn(Router) -> Router,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let address = listener.local_addr()?;
@@ -69,7 +70,7 @@ pub async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                let routes = routes.get_or_insert_with(|| router(state.clone()));
+                let routes = routes.get_or_insert_with(|| around(router(state.clone())));
                 connections.serve(stream, peer, routes.clone());
                 hold(&mut spare);
                 // Reads a request head that has arrived before another connection can take its place.

@@ -9,7 +9,7 @@ use squall_journal::scopes::{Scopes, Workspaces};
 use squall_proxy::chaos::DEFAULT_SCOPE;
 use tokio_util::sync::CancellationToken;
 
-use super::Token;
+use super::{Token, TokenRole};
 use crate::audit::{AuditEntry, AuditedCall};
 use crate::problem::ApiProblem;
 use crate::store::DEFAULT_WORKSPACE;
@@ -70,6 +70,12 @@ impl Caller {
     /// Whether it would be rejected now.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.is_cancelled()
+    }
+
+    /// Its role; without a token it may do everything.
+    pub(crate) fn role(&self) -> TokenRole {
+        let token = self.token.as_ref();
+        token.map_or(TokenRole::Admin, |token| token.role())
     }
 
     /// Its workspace. Objects of other workspaces do not exist for it (404).

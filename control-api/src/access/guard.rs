@@ -23,6 +23,10 @@ pub(crate) struct Guard {
     pub(crate) redactor: Redactor,
 }
 
+/// Extension of a request that a page of this daemon makes for its visitor; the audit log names it beside the address.
+#[derive(Debug, Clone, Copy)]
+pub struct ByPage(pub &'static str);
+
 /// How long a response waits for its entry in the audit log: at most the timeout of a store query.
 const PATIENCE: Duration = store::PATIENCE;
 
@@ -35,11 +39,13 @@ impl Guard {
         let mut target = request.uri().path().to_owned();
         self.redactor.text(&mut target, 256);
         let source = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let source = source.map_or_else(|| "-".to_owned(), |source| source.0.ip().to_string());
+        let page = request.extensions().get::<ByPage>();
         let route = request.extensions().get::<MatchedPath>();
         AuditedCall::new(AuditEntry {
             workspace: caller.workspace().to_owned(),
             actor: caller.name().to_owned(),
-            source: source.map_or_else(|| "-".to_owned(), |source| source.0.ip().to_string()),
+            source: page.map_or(source.clone(), |page| format!("{source} {}", page.0)),
             action: format!(
                 "{} {}",
                 request.method(),

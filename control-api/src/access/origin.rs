@@ -33,7 +33,7 @@ pub(super) fn refuse_foreign_host(host: &str) -> Result<(), ApiProblem> {
 }
 
 /// Headers that forward proxies add to a request or leave in it.
-const OF_PROXIES: [&str; 7] = [
+pub const OF_PROXIES: [&str; 7] = [
     "via",
     "forwarded",
     "x-forwarded-for",

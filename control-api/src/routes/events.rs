@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -14,12 +14,12 @@ use axum::response::sse::{self, KeepAlive, Sse};
 use http::HeaderMap;
 use serde_json::json;
 use squall_journal::events::EventId;
-use squall_journal::ring::Entry as _;
-use squall_journal::scopes::Scopes;
+use squall_journal::ring::Filter;
 use squall_proxy::recorder::{JournalEvent, Recorder};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::exchanges;
 use super::path::Name;
 use super::runs::find;
 use crate::access::Caller;
@@ -47,11 +47,14 @@ pub(super) async fn stream(
     mut params: Params,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, ApiProblem> {
-    let filter = EventFilter {
-        scopes: caller.scopes(),
-        scope: params.scope(),
-        faults: params.switch("faults"),
-    };
+    let mut filter = exchanges::filter(&caller, &mut params);
+    if params.switch("faults") {
+        filter.fault.get_or_insert_with(|| "*".to_owned());
+    }
+    let sampling = params.read("per_second", "a number from 1 to 1000", |text| {
+        let rate = text.parse().ok().filter(|rate| (1..=1000).contains(rate));
+        rate.map(Sampling::new)
+    });
     params.finish()?;
     let resumed = headers.get("last-event-id").map(|id| {
         // An unknown id counts as a previous daemon's: all stored events, after a gap.
@@ -64,6 +67,7 @@ pub(super) async fn stream(
     let source = DaemonEvents {
         recorder: state.recorder.clone(),
         filter,
+        sampling,
         last: resumed.unwrap_or(newest),
     };
     let mut opening = opening();
@@ -173,39 +177,76 @@ impl<S: EventSource> EventStream<S> {
     }
 }
 
-/// The filter of a stream.
-#[derive(Debug)]
-struct EventFilter {
-    /// The scopes that the caller may see.
-    scopes: Scopes,
-    /// Only this scope.
-    scope: Option<String>,
-    /// Only exchanges with an applied rule; other events are not affected.
-    faults: bool,
+/// Whether an event passes the filters of exchanges. Others depend on the scope only.
+fn holds(filter: &Filter, event: &JournalEvent) -> bool {
+    let scope = match event {
+        JournalEvent::Exchange(note) => return filter.holds(note),
+        JournalEvent::Chaos(event) => event.now.scope.as_str(),
+        JournalEvent::Run { scope, .. } => &**scope,
+    };
+    let is_in_scope = filter.scope.as_ref().is_none_or(|only| only == scope);
+    is_in_scope && filter.scopes.hold(scope)
 }
 
-impl EventFilter {
-    fn holds(&self, event: &JournalEvent) -> bool {
-        let (scope, is_selected) = match event {
-            JournalEvent::Exchange(note) => (&*note.scope, !self.faults || note.had_fault("*")),
-            JournalEvent::Chaos(event) => (event.now.scope.as_str(), true),
-            JournalEvent::Run { scope, .. } => (&**scope, true),
-        };
-        let is_in_scope = self.scope.as_ref().is_none_or(|only| only == scope);
-        is_selected && is_in_scope && self.scopes.hold(scope)
+/// A bound of the exchanges that a stream sends, in windows of a quarter of a second; the rest is counted.
+#[derive(Debug)]
+struct Sampling {
+    per_window: usize,
+    left: usize,
+    skipped: u64,
+    ends: Instant,
+}
+
+impl Sampling {
+    const WINDOW: Duration = Duration::from_millis(250);
+
+    fn new(per_second: usize) -> Self {
+        Self {
+            per_window: per_second.div_ceil(4),
+            left: 0,
+            skipped: 0,
+            ends: Instant::now(),
+        }
+    }
+
+    /// Starts the next window when this one is over; returns what to send about this one.
+    fn turned(&mut self, now: Instant) -> Option<sse::Event> {
+        if now < self.ends {
+            return None;
+        }
+        self.ends = now + Self::WINDOW;
+        self.left = self.per_window;
+        let skipped = std::mem::take(&mut self.skipped);
+        let data = json!({ "count": skipped }).to_string();
+        (skipped > 0).then(|| sse::Event::default().event("skipped").data(data))
+    }
+
+    fn admits(&mut self, event: &JournalEvent) -> bool {
+        if !matches!(event, JournalEvent::Exchange(_)) {
+            return true;
+        }
+        if self.left == 0 {
+            self.skipped += 1;
+            return false;
+        }
+        self.left -= 1;
+        true
     }
 }
 
 /// The events of the daemon.
 struct DaemonEvents {
     recorder: Recorder,
-    filter: EventFilter,
+    filter: Filter,
+    sampling: Option<Sampling>,
     last: EventId,
 }
 
 impl EventSource for DaemonEvents {
     async fn read(&mut self) -> Option<Vec<sse::Event>> {
         loop {
+            let turned = self.sampling.as_mut();
+            let turned = turned.and_then(|sampling| sampling.turned(Instant::now()));
             let batch = self.recorder.events_after(self.last, AT_ONCE);
             self.last = batch.last;
             let is_end = batch.events.is_empty() && batch.gap.is_none();
@@ -213,13 +254,24 @@ impl EventSource for DaemonEvents {
                 let missed = json!({ "missed": gap.missed });
                 sse::Event::default().event("gap").data(missed.to_string())
             });
-            let events = batch.events.iter();
-            let events = events.filter(|(_, event)| self.filter.holds(event));
-            let events: Vec<_> = gap.into_iter().chain(events.map(written)).collect();
+            let (filter, sampling) = (&self.filter, &mut self.sampling);
+            let events = batch.events.iter().filter(|(_, event)| {
+                holds(filter, event) && sampling.as_mut().is_none_or(|some| some.admits(event))
+            });
+            let first = turned.into_iter().chain(gap);
+            let events: Vec<_> = first.chain(events.map(written)).collect();
             if is_end || !events.is_empty() {
                 return Some(events);
             }
         }
+    }
+
+    fn poll(&self) -> Option<Duration> {
+        let waiting = self
+            .sampling
+            .as_ref()
+            .filter(|sampling| sampling.skipped > 0);
+        waiting.map(|_| Sampling::WINDOW)
     }
 }
 

@@ -14,13 +14,9 @@ use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::state::ApiState;
 
-/// Exchanges, newest first. A cursor stays valid while new exchanges arrive.
-pub(super) async fn list(
-    State(state): State<ApiState>,
-    caller: Caller,
-    mut params: Params,
-) -> Result<Json<ListPage<ExchangeRecord>>, ApiProblem> {
-    let filter = Filter {
+/// The filters that lists and streams of exchanges share.
+pub(super) fn filter(caller: &Caller, params: &mut Params) -> Filter {
+    Filter {
         scopes: caller.scopes(),
         scope: params.scope(),
         kind: params.read("kind", "llm, tool, mcp, agent or other", Kind::parse),
@@ -32,9 +28,21 @@ pub(super) async fn list(
             "a status like 503, 5xx or none",
             StatusFilter::parse,
         ),
+        since_ms: None,
+    }
+}
+
+/// Exchanges, newest first. A cursor stays valid while new exchanges arrive.
+pub(super) async fn list(
+    State(state): State<ApiState>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<ListPage<ExchangeRecord>>, ApiProblem> {
+    let filter = Filter {
         since_ms: params.read("since", "a time like 2026-11-21T23:01:40Z", |text| {
             timestamp::parse(text).ok()
         }),
+        ..filter(&caller, &mut params)
     };
     let limit = page::limit(&mut params);
     let after = page::before_id(&mut params);

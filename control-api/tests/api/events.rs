@@ -153,7 +153,12 @@ async fn over_a_socket_a_stream_ends_when_the_daemon_stops() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let shutdown = CancellationToken::new();
-    let served = tokio::spawn(serve(listener, api.state.clone(), shutdown.clone()));
+    let served = tokio::spawn(serve(
+        listener,
+        api.state.clone(),
+        |api| api,
+        shutdown.clone(),
+    ));
     let mut socket = TcpStream::connect(address).await.expect("it listens");
     let request = format!("GET /v1/events HTTP/1.1\r\nhost: {address}\r\n\r\n");
     socket.write_all(request.as_bytes()).await.expect("sent");

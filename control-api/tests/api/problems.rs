@@ -27,7 +27,7 @@ async fn a_handler_that_panics_is_a_problem_and_the_connection_lives() {
     state.readiness = Arc::new(|| panic!("a bug"));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("it is bound");
-    let serving = tokio::spawn(serve(listener, state, CancellationToken::new()));
+    let serving = tokio::spawn(serve(listener, state, |api| api, CancellationToken::new()));
     let mut stream = TcpStream::connect(address).await.expect("it listens");
     let mut ask = async |path: &str, until: &str| {
         let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");

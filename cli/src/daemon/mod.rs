@@ -220,7 +220,15 @@ impl Daemon {
             state.recorder.clone(),
             stopping(),
         ));
-        let serving = squall_control_api::serve(listener, state.clone(), stopping());
+        let serving = squall_control_api::serve(
+            listener,
+            state.clone(),
+            {
+                let work = work.clone();
+                move |api| squall_dashboard::router(api, work.clone())
+            },
+            stopping(),
+        );
         self.api = Some(tokio::spawn(async move {
             if let Err(error) = serving.await {
                 tracing::error!(%error, "the control API has ended");

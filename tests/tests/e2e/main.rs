@@ -19,6 +19,7 @@ mod comparisons;
 mod connect;
 mod context;
 mod crews;
+mod dashboard;
 mod desk;
 mod dice;
 mod docs_page;

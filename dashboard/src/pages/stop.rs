@@ -1,0 +1,25 @@
+//! The button at the top of every page that ends all chaos, and what is in force beside it.
+
+use http::Method;
+use maud::html;
+
+use crate::in_force;
+use crate::visit::{PageResult, Visit, fragment, see_other};
+
+pub(crate) async fn status(visit: Visit) -> PageResult {
+    Ok(fragment(in_force::summary(
+        &in_force::read(&visit.api).await?,
+    )))
+}
+
+/// Ends all chaos that the visitor may end. It waits for nothing else.
+pub(crate) async fn stop(visit: Visit) -> PageResult {
+    let ends = visit.api.send(Method::DELETE, "/v1/chaos?all=true", None);
+    ends.await?;
+    if visit.is_partial {
+        return Ok(fragment(
+            html! { span.tag { "No chaos" } span { " All chaos has ended." } },
+        ));
+    }
+    Ok(see_other("/live"))
+}

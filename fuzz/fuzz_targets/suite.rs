@@ -36,6 +36,8 @@ fn use_it(suite: &Suite) {
         active: Active::default(),
         prices: &suite.prices,
         replies: &Replies::default(),
+        repeats: &[],
+        conversations: &[],
     };
     for invariant in &suite.invariants {
         invariant.judge(&subject);

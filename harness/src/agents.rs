@@ -7,6 +7,7 @@ pub(crate) mod body;
 mod caller;
 pub mod change;
 mod command;
+pub(crate) mod conversation;
 mod extract;
 pub mod group;
 mod http;
@@ -28,6 +29,7 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::path::PathBuf;
 
 use self::change::RequestChange;
+pub use self::conversation::{ConversationFault, ConversationFaultMode, PromptTurn};
 pub use self::name::agent_name;
 use self::pointing::ProxyVariables;
 use self::settings::{Agent, Way};
@@ -38,8 +40,17 @@ use crate::reach::Pending;
 
 /// Invokes an agent.
 pub trait Driver: Send + Sync {
-    /// Invokes the agent once, turn by turn.
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>>;
+    /// Sends one turn of an invocation.
+    fn turn<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        turn: PromptTurn<'a>,
+    ) -> Pending<'a, Result<AgentAnswer, AskError>>;
+
+    /// Sends all turns of an invocation.
+    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
+        Box::pin(conversation::converse(self, invocation))
+    }
 
     /// Resets the agent for this place. Does nothing if the suite configures no reset. The agent may lose its state
     /// in other slots too, unless it has one process per slot.
@@ -200,6 +211,9 @@ pub enum AskError {
         /// The names that the prompt defines.
         known: String,
     },
+    /// The reset between two turns failed.
+    #[error("the reset between two turns failed: {0}")]
+    NotReset(String),
     /// The suite's settings do not give a valid request.
     #[error("the request to the agent cannot be made: {0}")]
     Request(String),

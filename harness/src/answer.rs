@@ -2,6 +2,30 @@
 
 use std::time::Duration;
 
+use squall_profiles::canary::Canary;
+
+/// A turn of a conversation, with the agent's answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AnsweredTurn {
+    /// The text of the turn.
+    pub text: String,
+    /// The text of the answer.
+    pub answer: String,
+    /// When the turn was sent, since the conversation began.
+    pub at: Duration,
+}
+
+/// One of several conversations of an invocation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AgentConversation {
+    /// The agent's answer.
+    pub answer: AgentAnswer,
+    /// The scope of its calls.
+    pub scope: String,
+    /// The canary in its first turn.
+    pub canary: Option<Canary>,
+}
+
 /// An agent's answer to one invocation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentAnswer {
@@ -18,6 +42,8 @@ pub struct AgentAnswer {
     pub rejected: bool,
     /// From the first byte of the prompt to the last byte of the answer, all turns included.
     pub latency: Duration,
+    /// Its turns so far, in order, that of an error included.
+    pub turns: Vec<AnsweredTurn>,
 }
 
 impl AgentAnswer {

@@ -17,6 +17,7 @@ mod behavior_unchanged;
 mod command;
 mod completes;
 mod contains;
+mod conversations;
 mod excludes_pattern;
 mod excludes_pii;
 mod json_schema;
@@ -147,6 +148,8 @@ named! {
         NetworkFaults = "network_faults_active",
         /// Under a context attack.
         ContextAttacks = "context_attacks_active",
+        /// Under a fault of the conversation.
+        ConversationFaults = "conversation_faults_active",
     }
 }
 
@@ -161,6 +164,7 @@ impl When {
             Self::LlmFaults => active.llm,
             Self::NetworkFaults => active.network,
             Self::ContextAttacks => active.context,
+            Self::ConversationFaults => active.conversation,
         }
     }
 }
@@ -176,6 +180,18 @@ impl PromptFilter {
     }
 }
 
+/// The conversations of one invocation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Conversations {
+    /// One.
+    #[default]
+    One,
+    /// So many with the same prompt, one after the other.
+    Repeated(u64),
+    /// Two with the same prompt, turn by turn, each with a canary in its first turn.
+    Interleaved,
+}
+
 /// The check of an invariant.
 pub(crate) struct Check {
     /// Judges a subject. It is repeated after [`Subject::replies`] has the replies that were missing.
@@ -188,6 +204,8 @@ pub(crate) struct Check {
     needs_baseline: bool,
     /// Repeats of the invocation that it compares, at least; 1: it judges each invocation alone.
     pub(crate) repeats: usize,
+    /// The conversations of the invocations that it judges.
+    pub(crate) conversations: Conversations,
 }
 
 impl Check {
@@ -199,6 +217,7 @@ impl Check {
             starts_a_program: false,
             needs_baseline: false,
             repeats: 1,
+            conversations: Conversations::One,
         }
     }
 }
@@ -259,6 +278,9 @@ const ON_ANSWERS: &[InvariantKind] = &[
     output_not_empty::OUTPUT_NOT_EMPTY,
     completes::COMPLETES,
     max_length::MAX_LENGTH,
+    conversations::REMEMBERS,
+    conversations::CONSISTENT,
+    conversations::NO_CROSS_SESSION,
     repeats::VARIANCE,
     repeats::OUTLIERS,
     llm_judge::LLM_JUDGE,

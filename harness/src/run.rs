@@ -304,7 +304,7 @@ pub struct ScenarioRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Recovery")]
 pub struct RecoveryRecord {
-    /// `network_faults`, `tool_faults`, `llm_faults` or `context_attacks`.
+    /// `network_faults`, `tool_faults`, `llm_faults`, `context_attacks` or `conversation_faults`.
     pub family: String,
     /// Invocations in which a fault of the family was applied and all invariants hold.
     pub passed: u64,

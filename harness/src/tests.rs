@@ -70,16 +70,22 @@ fn g19_when_is_honoured() {
         of(false, true, false, false),
     );
     let (network, context) = (of(false, false, true, false), of(false, false, false, true));
+    let conversation = Active {
+        conversation: true,
+        ..clean
+    };
+    let any = vec![tool, llm, network, context, conversation];
     for (when, applies) in [
-        (When::Always, vec![clean, tool, llm, network, context]),
+        (When::Always, [&[clean][..], &any].concat()),
         (When::NoChaos, vec![clean]),
-        (When::AnyChaos, vec![tool, llm, network, context]),
+        (When::AnyChaos, any.clone()),
         (When::ToolFaults, vec![tool]),
         (When::LlmFaults, vec![llm]),
         (When::NetworkFaults, vec![network]),
         (When::ContextAttacks, vec![context]),
+        (When::ConversationFaults, vec![conversation]),
     ] {
-        for active in [clean, tool, llm, network, context] {
+        for active in [clean, tool, llm, network, context, conversation] {
             assert_eq!(
                 when.applies(active),
                 applies.contains(&active),
@@ -140,12 +146,23 @@ fn g20_every_type_can_be_negated_and_says_so() {
         let told = reason(&negated, "hello", &answer.text);
         assert!(told.starts_with("negated: "), "{written}: {told}");
     }
-    // The others use external services, traffic or repeats.
+    // The others use external services, traffic, repeats or conversations.
     let judged = HOLDING.iter().map(|(written, _)| written.split(',').next());
     let judged: Vec<_> = judged.flatten().collect();
     let others: Vec<_> = type_names()
         .take_while(|name| *name != "tool_called")
         .filter(|name| !judged.contains(name))
         .collect();
-    assert_eq!(others, ["variance", "outliers", "llm_judge", "command"]);
+    assert_eq!(
+        others,
+        [
+            "remembers",
+            "consistent",
+            "no_cross_session",
+            "variance",
+            "outliers",
+            "llm_judge",
+            "command"
+        ]
+    );
 }

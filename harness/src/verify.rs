@@ -238,7 +238,7 @@ fn answer(way: &Way, told: &Result<AgentAnswer, AskError>, checks: &mut Checks<'
         Err(error @ AskError::TooLong) => {
             ("/agent", error.to_string(), "make the agent answer in less")
         }
-        Err(error @ AskError::Request(_)) => (
+        Err(error @ (AskError::Request(_) | AskError::NotReset(_))) => (
             "/agent",
             error.to_string(),
             "correct `endpoint`, `headers` or `request_template`",

@@ -1,4 +1,4 @@
-//! Conversations with an agent over HTTP: sends each turn, retries if the agent was not reached, and reads the
+//! Turns of a conversation with an agent over HTTP: sends one, retries if the agent was not reached, and reads the
 //! answer.
 
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use squall_profiles::json_tree;
 use super::body::{self, Unread};
 use super::change::{self, RequestChange, UnsentChange};
 use super::settings::Pairs;
-use super::{AskError, Invocation, extract, stream};
+use super::{AskError, Invocation, PromptTurn, extract, stream};
 use crate::answer::AgentAnswer;
 use crate::dial::{Dialler, innermost};
 
@@ -36,38 +36,30 @@ pub(super) struct HttpCaller {
 }
 
 impl HttpCaller {
-    /// Sends all turns of a prompt. `request` builds the request of a turn from its number and the answers so far.
-    pub(super) async fn converse(
+    /// Sends a turn. `request` builds its request.
+    pub(super) async fn turn(
         &self,
         invocation: &Invocation,
-        request: impl Fn(usize, &[String]) -> Result<RequestBuilder, AskError>,
+        turn: PromptTurn<'_>,
+        request: impl Fn() -> Result<RequestBuilder, AskError>,
     ) -> Result<AgentAnswer, AskError> {
         let began = Instant::now();
-        let mut answer = AgentAnswer::default();
-        let mut answers = Vec::new();
-        for number in 0..invocation.prompt.turns().len() {
-            let left = self.timeout.saturating_sub(began.elapsed());
-            let came = self
-                .turn(invocation, left, || request(number, &answers))
-                .await;
-            answer = match came {
-                // An agent that answered an earlier turn has failed, it is not unreachable.
-                Err(gone @ AskError::Unreachable { .. }) if number > 0 => AgentAnswer {
-                    broke_off: true,
-                    ..AgentAnswer::failed(String::new(), gone.to_string())
-                },
-                came => came?,
-            };
-            if answer.error.is_some() {
-                break;
-            }
-            answers.push(answer.text.clone());
-        }
-        answer.latency = began.elapsed();
-        Ok(answer)
+        let left = self.timeout.saturating_sub(turn.elapsed);
+        let answer = match self.sent(invocation, left, request).await {
+            // An agent that answered an earlier turn has failed, it is not unreachable.
+            Err(gone @ AskError::Unreachable { .. }) if !turn.before.is_empty() => AgentAnswer {
+                broke_off: true,
+                ..AgentAnswer::failed(String::new(), gone.to_string())
+            },
+            came => came?,
+        };
+        Ok(AgentAnswer {
+            latency: began.elapsed(),
+            ..answer
+        })
     }
 
-    async fn turn(
+    async fn sent(
         &self,
         invocation: &Invocation,
         left: Duration,

@@ -9,7 +9,7 @@ use super::pointing::{ProxyVariables, Variable};
 use super::program::{self, NotEnded};
 use super::reset::Resetter;
 use super::settings::Agent;
-use super::{AskError, Driver, Invocation, InvocationPlace, ResetError, Surroundings};
+use super::{AskError, Driver, Invocation, InvocationPlace, PromptTurn, ResetError, Surroundings};
 use crate::answer::AgentAnswer;
 use crate::reach::Pending;
 
@@ -31,44 +31,40 @@ impl CommandDriver {
         }
     }
 
-    async fn invoke(&self, invocation: &Invocation) -> Result<AgentAnswer, AskError> {
+    async fn invoke(
+        &self,
+        invocation: &Invocation,
+        turn: PromptTurn<'_>,
+    ) -> Result<AgentAnswer, AskError> {
         let began = Instant::now();
-        let mut answer = AgentAnswer::default();
-        for turn in invocation.prompt.turns() {
-            let left = self.timeout.saturating_sub(began.elapsed());
-            let environment = self.environment(invocation);
-            let ended = match program::run(&self.command, environment, turn, left).await {
-                Ok(ended) => ended,
-                Err(NotEnded::NotStarted(error)) => {
-                    return Err(AskError::Unreachable {
-                        endpoint: self.command[0].clone(),
-                        tries: 1,
-                        why: error.to_string(),
-                    });
-                }
-                Err(NotEnded::TooSlow) => {
-                    let within = self.timeout.as_millis();
-                    answer.error = Some(format!("there was no answer within {within} ms"));
-                    answer.timed_out = true;
-                    break;
-                }
-                Err(NotEnded::Broken(error)) => {
-                    answer.error = Some(format!("the program could not be listened to: {error}"));
-                    break;
-                }
-            };
-            if ended.too_long {
-                return Err(AskError::TooLong);
+        let left = self.timeout.saturating_sub(turn.elapsed);
+        let environment = self.environment(invocation);
+        let mut answer = match program::run(&self.command, environment, turn.text, left).await {
+            Ok(ended) if ended.too_long => return Err(AskError::TooLong),
+            Ok(ended) => AgentAnswer {
+                error: (!ended.status.success()).then(|| ended.why()),
+                ..AgentAnswer::of(ended.stdout_text.trim_end_matches(['\r', '\n']))
+            },
+            Err(NotEnded::NotStarted(error)) => {
+                return Err(AskError::Unreachable {
+                    endpoint: self.command[0].clone(),
+                    tries: 1,
+                    why: error.to_string(),
+                });
             }
-            answer.error = (!ended.status.success()).then(|| ended.why());
-            ended
-                .stdout_text
-                .trim_end_matches(['\r', '\n'])
-                .clone_into(&mut answer.text);
-            if answer.error.is_some() {
-                break;
+            Err(NotEnded::TooSlow) => {
+                let within = self.timeout.as_millis();
+                let why = format!("there was no answer within {within} ms");
+                AgentAnswer {
+                    timed_out: true,
+                    ..AgentAnswer::failed(String::new(), why)
+                }
             }
-        }
+            Err(NotEnded::Broken(error)) => {
+                let why = format!("the program could not be listened to: {error}");
+                AgentAnswer::failed(String::new(), why)
+            }
+        };
         answer.latency = began.elapsed();
         Ok(answer)
     }
@@ -81,8 +77,12 @@ impl CommandDriver {
 }
 
 impl Driver for CommandDriver {
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
-        Box::pin(self.invoke(invocation))
+    fn turn<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        turn: PromptTurn<'a>,
+    ) -> Pending<'a, Result<AgentAnswer, AskError>> {
+        Box::pin(self.invoke(invocation, turn))
     }
 
     fn reset<'a>(&'a self, place: &'a InvocationPlace) -> Pending<'a, Result<(), ResetError>> {

@@ -13,7 +13,9 @@ use super::caller::HttpCaller;
 use super::reset::Resetter;
 use super::settings::{Agent, HttpAgent};
 use super::template::{self, RequestPayload, Values};
-use super::{AskError, Driver, Invocation, InvocationPlace, ResetError, Surroundings, extract};
+use super::{
+    AskError, Driver, Invocation, InvocationPlace, PromptTurn, ResetError, Surroundings, extract,
+};
 use crate::answer::AgentAnswer;
 use crate::reach::Pending;
 
@@ -45,10 +47,14 @@ impl HttpDriver {
         }
     }
 
-    fn request(&self, turn: &str, invocation: &Invocation) -> Result<RequestBuilder, AskError> {
+    fn request(
+        &self,
+        turn: PromptTurn<'_>,
+        invocation: &Invocation,
+    ) -> Result<RequestBuilder, AskError> {
         let bad = |why: &dyn std::fmt::Display| AskError::Request(why.to_string());
         let values = Values::of(
-            turn,
+            turn.text,
             &invocation.conversation,
             self.agent.parse_structured_input,
         );
@@ -78,14 +84,14 @@ impl HttpDriver {
 
     fn payload(
         &self,
-        turn: &str,
+        turn: PromptTurn<'_>,
         invocation: &Invocation,
         values: &Values,
         in_url: bool,
     ) -> Result<In, AskError> {
         let Some(template) = &self.agent.request_template else {
-            let mut document = json!({ "input": turn });
-            if invocation.prompt.turns().len() > 1 {
+            let mut document = json!({ "input": turn.text });
+            if turn.is_one_of_several {
                 document["conversation_id"] = json!(invocation.conversation);
             }
             return Ok(In::Body(RequestPayload::Json(document)));
@@ -109,10 +115,13 @@ impl HttpDriver {
 }
 
 impl Driver for HttpDriver {
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
-        Box::pin(self.caller.converse(invocation, |number, _| {
-            self.request(&invocation.prompt.turns()[number], invocation)
-        }))
+    fn turn<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        turn: PromptTurn<'a>,
+    ) -> Pending<'a, Result<AgentAnswer, AskError>> {
+        let request = move || self.request(turn, invocation);
+        Box::pin(self.caller.turn(invocation, turn, request))
     }
 
     fn reset<'a>(&'a self, place: &'a InvocationPlace) -> Pending<'a, Result<(), ResetError>> {

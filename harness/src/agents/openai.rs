@@ -7,7 +7,7 @@ use serde_json::json;
 use super::caller::HttpCaller;
 use super::reset::Resetter;
 use super::settings::{Agent, OpenAiAgent};
-use super::{AskError, Driver, Invocation, InvocationPlace, ResetError, Surroundings};
+use super::{AskError, Driver, Invocation, InvocationPlace, PromptTurn, ResetError, Surroundings};
 use crate::answer::AgentAnswer;
 use crate::reach::Pending;
 
@@ -42,13 +42,13 @@ impl OpenAiDriver {
         }
     }
 
-    fn request(&self, prompts: &[String], answers: &[String]) -> RequestBuilder {
+    fn request(&self, turn: PromptTurn<'_>) -> RequestBuilder {
         let mut messages = Vec::new();
-        for (number, prompt) in prompts.iter().take(answers.len() + 1).enumerate() {
-            messages.push(json!({ "role": "user", "content": prompt }));
-            let answer = answers.get(number);
-            messages.extend(answer.map(|text| json!({ "role": "assistant", "content": text })));
+        for before in turn.before {
+            messages.push(json!({ "role": "user", "content": before.text }));
+            messages.push(json!({ "role": "assistant", "content": before.answer }));
         }
+        messages.push(json!({ "role": "user", "content": turn.text }));
         let body = json!({ "model": self.model, "messages": messages });
         let request = self.caller.client.post(&self.caller.endpoint);
         request
@@ -58,10 +58,13 @@ impl OpenAiDriver {
 }
 
 impl Driver for OpenAiDriver {
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
-        let prompts = invocation.prompt.turns();
-        let request = |_, answers: &[String]| Ok(self.request(prompts, answers));
-        Box::pin(self.caller.converse(invocation, request))
+    fn turn<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        turn: PromptTurn<'a>,
+    ) -> Pending<'a, Result<AgentAnswer, AskError>> {
+        let request = move || Ok(self.request(turn));
+        Box::pin(self.caller.turn(invocation, turn, request))
     }
 
     fn reset<'a>(&'a self, place: &'a InvocationPlace) -> Pending<'a, Result<(), ResetError>> {

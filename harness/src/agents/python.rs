@@ -19,7 +19,9 @@ use super::group::without_secrets;
 use super::reset::Resetter;
 use super::settings::Agent;
 use super::workers::{WorkerError, WorkerSpec, Workers};
-use super::{AskError, Driver, Invocation, InvocationPlace, ResetError, Surroundings, extract};
+use super::{
+    AskError, Driver, Invocation, InvocationPlace, PromptTurn, ResetError, Surroundings, extract,
+};
 use crate::answer::AgentAnswer;
 use crate::reach::Pending;
 
@@ -52,7 +54,11 @@ impl PythonDriver {
         }
     }
 
-    async fn invoke(&self, invocation: &Invocation) -> Result<AgentAnswer, AskError> {
+    async fn invoke(
+        &self,
+        invocation: &Invocation,
+        turn: PromptTurn<'_>,
+    ) -> Result<AgentAnswer, AskError> {
         let mut worker = self
             .workers
             .take(&invocation.place.slot)
@@ -67,27 +73,22 @@ impl PythonDriver {
             })?;
         let environment = BTreeMap::from(invocation.variables());
         let began = Instant::now();
+        let left = self.timeout.saturating_sub(turn.elapsed);
+        let question = json!({
+            "prompt": turn.text,
+            "conversation": invocation.conversation,
+            "environment": environment,
+        });
         let mut answer = AgentAnswer::default();
-        for turn in invocation.prompt.turns() {
-            let left = self.timeout.saturating_sub(began.elapsed());
-            let question = json!({
-                "prompt": turn,
-                "conversation": invocation.conversation,
-                "environment": environment,
-            });
-            match worker.ask(&question, left).await {
-                Ok(said) => {
-                    answer.error = extract::reported_failure(&said);
-                    answer.text = extract::answer(&said, None)?;
-                }
-                Err(WorkerError::TooLong) => return Err(AskError::TooLong),
-                Err(failed) => {
-                    answer.timed_out = failed == WorkerError::TooSlow;
-                    answer.error = Some(self.why(&failed));
-                }
+        match worker.ask(&question, left).await {
+            Ok(said) => {
+                answer.error = extract::reported_failure(&said);
+                answer.text = extract::answer(&said, None)?;
             }
-            if answer.error.is_some() {
-                break;
+            Err(WorkerError::TooLong) => return Err(AskError::TooLong),
+            Err(failed) => {
+                answer.timed_out = failed == WorkerError::TooSlow;
+                answer.error = Some(self.why(&failed));
             }
         }
         answer.latency = began.elapsed();
@@ -111,8 +112,12 @@ impl PythonDriver {
 }
 
 impl Driver for PythonDriver {
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
-        Box::pin(self.invoke(invocation))
+    fn turn<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        turn: PromptTurn<'a>,
+    ) -> Pending<'a, Result<AgentAnswer, AskError>> {
+        Box::pin(self.invoke(invocation, turn))
     }
 
     fn reset<'a>(&'a self, place: &'a InvocationPlace) -> Pending<'a, Result<(), ResetError>> {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::group::{Group, Tail};
 use super::pointing::ProxyVariables;
 use super::settings::Start;
-use super::{AskError, Driver, Invocation, InvocationPlace, ResetError, Surroundings};
+use super::{AskError, Driver, Invocation, InvocationPlace, PromptTurn, ResetError, Surroundings};
 use crate::answer::AgentAnswer;
 use crate::dial::{Dialler, innermost};
 use crate::reach::Pending;
@@ -243,13 +243,17 @@ impl Server {
 }
 
 impl Driver for Started {
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
+    fn turn<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        turn: PromptTurn<'a>,
+    ) -> Pending<'a, Result<AgentAnswer, AskError>> {
         Box::pin(async move {
             let mut left = ANEW;
             loop {
                 let running = self.running().await;
                 let number = running.map_err(|why| self.not_started(why))?;
-                let told = self.agent.ask(invocation).await;
+                let told = self.agent.turn(invocation, turn).await;
                 let is_gone = matches!(told, Err(AskError::Unreachable { .. }));
                 // The next invocation must not reach a process that is ending.
                 let may_end = is_gone || matches!(&told, Ok(answer) if answer.broke_off);

@@ -21,6 +21,8 @@ pub struct Active {
     pub llm: bool,
     /// `context_attacks`.
     pub context: bool,
+    /// Faults of the conversation.
+    pub conversation: bool,
     /// `network_faults` that make connections fail.
     pub connections: bool,
     /// Connection faults that apply only to CONNECTs, which carry neither baggage nor a trace.
@@ -38,6 +40,7 @@ impl Active {
                 tool_failures: true,
                 llm: true,
                 context: true,
+                conversation: false,
                 connections: true,
                 handshakes: true,
             };
@@ -100,6 +103,6 @@ impl Active {
 
     /// Whether there are any rules.
     pub fn any(self) -> bool {
-        self.network || self.tool || self.llm || self.context
+        self.network || self.tool || self.llm || self.context || self.conversation
     }
 }

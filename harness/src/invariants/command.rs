@@ -78,6 +78,7 @@ fn input(subject: &Subject<'_>) -> Value {
             "tool_faults": subject.active.tool,
             "llm_faults": subject.active.llm,
             "context_attacks": subject.active.context,
+            "conversation_faults": subject.active.conversation,
         },
         "exchanges": exchanges.collect::<Vec<_>>(),
         "lost": subject.trace.lost(),

@@ -24,7 +24,7 @@ pub(super) const NOT_CONTAINS: InvariantKind = InvariantKind::answer("not_contai
     Some(contains(vec![value?], case_sensitive, false))
 });
 
-fn value(fields: &mut Fields<'_, '_>) -> (Option<String>, bool) {
+pub(super) fn value(fields: &mut Fields<'_, '_>) -> (Option<String>, bool) {
     let value = fields.words("value", "The text that is looked for.");
     let case_sensitive = case_sensitive(fields);
     fields.require("value", "the text that is looked for");
@@ -39,17 +39,21 @@ fn case_sensitive(fields: &mut Fields<'_, '_>) -> bool {
 /// The description of `case_sensitive`.
 pub(super) const CASE_SENSITIVE: &str = "Whether case counts.";
 
+/// Whether a text contains another.
+pub(super) fn includes(text: &str, value: &str, case_sensitive: bool) -> bool {
+    if case_sensitive {
+        text.contains(value)
+    } else {
+        fold(text).contains(&fold(value))
+    }
+}
+
 /// Whether the answer contains one of `values`, if `expected`, or none.
 fn contains(values: Vec<String>, case_sensitive: bool, expected: bool) -> Check {
     Check::new(move |subject: &Subject<'_>| {
         let text = &subject.answer.text;
-        let found = values.iter().find(|value| {
-            if case_sensitive {
-                text.contains(value.as_str())
-            } else {
-                fold(text).contains(&fold(value))
-            }
-        });
+        let mut all = values.iter();
+        let found = all.find(|value| includes(text, value, case_sensitive));
         let reason = match (found, &values[..]) {
             (Some(value), _) => format!("the answer contains {}", quoted(value)),
             (None, [one]) => format!("the answer does not contain {}", quoted(one)),

@@ -2,7 +2,7 @@
 
 use super::measures::Measured;
 use super::{Active, Invariant, Prices};
-use crate::answer::AgentAnswer;
+use crate::answer::{AgentAnswer, AgentConversation};
 use crate::outside::Replies;
 use crate::prompt::Prompt;
 use crate::run::CellState;
@@ -27,6 +27,8 @@ pub struct Subject<'a> {
     pub replies: &'a Replies,
     /// The numbers of all repeats of the invocation, this one included; empty in the clean run.
     pub repeats: &'a [Measured],
+    /// All conversations of the invocation; empty if there is only one.
+    pub conversations: &'a [AgentConversation],
 }
 
 /// The agent's behaviour without chaos.

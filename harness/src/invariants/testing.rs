@@ -106,6 +106,7 @@ pub(crate) fn subject<T>(
         prices: &Prices::default(),
         replies: &Replies::default(),
         repeats: &[],
+        conversations: &[],
     })
 }
 
@@ -129,6 +130,7 @@ pub(crate) async fn asked_outside(head: &str, written: &str, answer: &str) -> (O
             prices: &suite.prices,
             replies,
             repeats: &[],
+            conversations: &[],
         })
     };
     judge(&replies);

@@ -59,6 +59,9 @@ fn of_type(invariant: &str) -> Option<&'static str> {
             "Check what the agent sends before it leaves: send secrets, personal data and what a tool or a document \
              asked for only to hosts that need it."
         }
+        "no_cross_session" => {
+            "Keep the state of each conversation under its id: no variable, cache or memory that conversations share."
+        }
         "hosts_allowed" => {
             "Restrict the hosts that the agent may call to those that its task needs."
         }

@@ -7,13 +7,20 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use squall_journal::trace_id::TraceId;
+use squall_profiles::canary::Canary;
+use squall_profiles::dice::{Dice, RuleKey};
+use squall_profiles::fingerprint::Fingerprint;
 use tokio::sync::mpsc;
 
 use super::jobs::InvocationJob;
 use super::plan::RunPlan;
 use super::result::InvocationResult;
 use super::{JobResult, RunError, Tell};
-use crate::agents::{Driver, Invocation, InvocationPlace, ResetError};
+use crate::agents::conversation::{ConversationTally, Conversing};
+use crate::agents::{AskError, Driver, Invocation, InvocationPlace, ResetError};
+use crate::answer::AgentConversation;
+use crate::invariants::Conversations;
+use crate::prompt::Prompt;
 use crate::reach::{Reach, RequestedChaos, Rules, Seen};
 
 /// How long Squall waits for the last exchanges of an invocation to end after the agent has answered.
@@ -183,17 +190,74 @@ impl<'r, 's> Invoker<'r, 's> {
         previous: &mut Option<String>,
         shared: Option<&str>,
     ) -> Result<(InvocationResult, CallsIn), RunError> {
-        let invocation = self.invocation(slot, job);
-        let place = &invocation.place;
-        if let Some(error) = self.reset(place, job).await? {
+        let invocations = self.invocations(slot, job);
+        let place = invocations[0].place.clone();
+        if let Some(error) = self.reset(&place, job).await? {
             return Ok((InvocationResult::not_reset(error), CallsIn::Neither));
         }
-        let wanted = RequestedChaos {
-            after: previous.take().filter(|_| job.goes_on),
-            trace: TraceId::of_traceparent(&invocation.traceparent),
-            ..self.wanted(job, place)
+        self.tally.invocations.fetch_add(1, Ordering::Relaxed);
+        self.report_tally();
+        let at_once = match job.conversations {
+            Conversations::One | Conversations::Repeated(_) => 1,
+            Conversations::Interleaved => invocations.len(),
         };
-        let own = self.begin(&place.scope, wanted).await?;
+        let mut tally = ConversationTally::default();
+        let mut conversations = Vec::new();
+        let (mut all, mut first_calls, mut failed) = (None::<Seen>, None, None);
+        for group in invocations.chunks(at_once) {
+            let (held, seen, calls) = self.hold(group, job, previous, shared, &mut tally).await?;
+            first_calls.get_or_insert(calls);
+            match &mut all {
+                Some(all) => all.join(seen),
+                None => all = Some(seen),
+            }
+            match held {
+                Ok(held) => conversations.extend(held),
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        let answer = match (failed, conversations.first()) {
+            (Some(error), _) => Err(error),
+            (None, first) => Ok(first.map(|one| one.answer.clone()).unwrap_or_default()),
+        };
+        let mut result = InvocationResult::new(answer, all.unwrap_or_default(), place);
+        result.add_conversation_faults(&tally);
+        if !job.is_single() {
+            result.conversations = conversations;
+        }
+        let applied = result.faults_applied;
+        self.tally
+            .rules_applied
+            .fetch_add(applied, Ordering::Relaxed);
+        self.report_tally();
+        Ok((result, first_calls.unwrap_or(CallsIn::Neither)))
+    }
+
+    /// Holds these conversations, turn by turn, each in its scope.
+    async fn hold(
+        &self,
+        invocations: &[Invocation],
+        job: &InvocationJob<'_>,
+        previous: &mut Option<String>,
+        shared: Option<&str>,
+        tally: &mut ConversationTally,
+    ) -> Result<(Result<Vec<AgentConversation>, AskError>, Seen, CallsIn), RunError> {
+        let mut begun: Vec<(&str, String)> = Vec::new();
+        for invocation in invocations {
+            let place = &invocation.place;
+            if begun.iter().any(|(scope, _)| *scope == place.scope) {
+                continue;
+            }
+            let wanted = RequestedChaos {
+                after: previous.take().filter(|_| job.goes_on),
+                trace: TraceId::of_traceparent(&invocation.traceparent),
+                ..self.wanted(job, place)
+            };
+            begun.push((&place.scope, self.begin(&place.scope, wanted).await?));
+        }
         let beside = match shared {
             Some(shared) => Some(
                 self.begin(shared, self.wanted(job, &InvocationPlace::shared(shared)))
@@ -201,10 +265,16 @@ impl<'r, 's> Invoker<'r, 's> {
             ),
             None => None,
         };
-        self.tally.invocations.fetch_add(1, Ordering::Relaxed);
-        self.report_tally();
-        let answer = self.driver.ask(&invocation).await;
-        let mut seen = self.seen(&own).await?;
+        let held = self.converse(invocations, job, tally).await;
+        let mut seen = Seen::default();
+        for (number, (_, activation)) in begun.iter().enumerate() {
+            let own = self.seen(activation).await?;
+            if number == 0 {
+                seen = own;
+            } else {
+                seen.join(own);
+            }
+        }
         let mut calls = CallsIn::Own { others: 0 };
         if let Some(beside) = beside {
             let other = self.seen(&beside).await?;
@@ -220,14 +290,50 @@ impl<'r, 's> Invoker<'r, 's> {
                 }
             };
         }
-        *previous = Some(own);
-        let result = InvocationResult::new(answer, seen, invocation.place);
-        let applied = result.faults_applied;
-        self.tally
-            .rules_applied
-            .fetch_add(applied, Ordering::Relaxed);
-        self.report_tally();
-        Ok((result, calls))
+        *previous = begun.pop().map(|(_, activation)| activation);
+        Ok((held, seen, calls))
+    }
+
+    /// Takes one step of each conversation in turn, until all are over.
+    async fn converse(
+        &self,
+        invocations: &[Invocation],
+        job: &InvocationJob<'_>,
+        tally: &mut ConversationTally,
+    ) -> Result<Vec<AgentConversation>, AskError> {
+        let trial = job.trial.and_then(|at| self.plan.trial(at));
+        let faults = trial.map_or(&[][..], |trial| &trial.conversation_faults);
+        let several = invocations.len() > 1;
+        let all = invocations.iter().map(|invocation| {
+            let agent = self.plan.conversation;
+            Conversing::new(self.driver, invocation, faults, agent, several)
+        });
+        let mut all: Vec<_> = all.collect();
+        let mut going = vec![true; all.len()];
+        while going.contains(&true) {
+            for (one, goes_on) in all.iter_mut().zip(&mut going) {
+                if *goes_on {
+                    *goes_on = one.step().await?;
+                }
+            }
+        }
+        let held = all.into_iter().zip(invocations).zip(0..);
+        let held = held.map(|((one, invocation), number)| {
+            tally.applied += one.tally.applied;
+            tally.not_applied.extend(one.tally.not_applied);
+            AgentConversation {
+                answer: one.answer,
+                scope: invocation.place.scope.clone(),
+                canary: several.then(|| self.canary(job, number)),
+            }
+        });
+        Ok(held.collect())
+    }
+
+    /// The canary of one of two conversations.
+    fn canary(&self, job: &InvocationJob<'_>, number: u64) -> Canary {
+        let dice = RuleKey::new(self.plan.seed, &job.key, "no_cross_session");
+        Canary::draw(&mut Dice::new(dice, Fingerprint(number), 1))
     }
 
     fn report_tally(&self) {
@@ -294,15 +400,42 @@ impl<'r, 's> Invoker<'r, 's> {
         }
     }
 
-    fn invocation(&self, slot: &Slot, job: &InvocationJob<'_>) -> Invocation {
-        let place = slot.place(|| self.scopes.fetch_add(1, Ordering::Relaxed) + 1);
-        let identity = (&job.key, job.trial, job.number);
+    /// The conversations of an invocation, at least one.
+    fn invocations(&self, slot: &Slot, job: &InvocationJob<'_>) -> Vec<Invocation> {
         let mutant = job.own.and_then(|own| own.mutant.as_ref());
-        Invocation {
-            change: mutant.and_then(|mutant| mutant.change.clone()),
-            ..Invocation::new(self.plan.run, job.prompt, place, identity)
-        }
+        let (number, interleaved) = match job.conversations {
+            Conversations::One => (1, false),
+            Conversations::Repeated(times) => (times, false),
+            Conversations::Interleaved => (2, true),
+        };
+        let mut first = None;
+        let all = (0..number).map(|conversation| {
+            let place = slot.place(|| self.scopes.fetch_add(1, Ordering::Relaxed) + 1);
+            // A process that answers both conversations has the scope of the slot, not of a conversation.
+            let first = first.get_or_insert_with(|| place.clone());
+            let is_apart = !interleaved || self.plan.conversation.concurrent;
+            let place = if is_apart { place } else { first.clone() };
+            let identity = (&job.key, job.trial, job.number, conversation);
+            let prompt = if interleaved {
+                &marked(job.prompt, self.canary(job, conversation))
+            } else {
+                job.prompt
+            };
+            Invocation {
+                change: mutant.and_then(|mutant| mutant.change.clone()),
+                ..Invocation::new(self.plan.run, prompt, place, identity)
+            }
+        });
+        all.collect()
     }
+}
+
+/// The prompt with a canary at the end of its first turn. The line has no separator of a name and a value, so no
+/// template takes it for a placeholder's value.
+fn marked(prompt: &Prompt, canary: Canary) -> Prompt {
+    let mut turns = prompt.turns().to_vec();
+    turns[0] = format!("{}\nMy reference is {canary}.", turns[0]);
+    Prompt::conversation(turns).unwrap_or_else(|| prompt.clone())
 }
 
 /// A channel with capacity for the results of all invocations.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use squall_journal::tape::Session;
 
 use super::plan::{InPart, RunPart, RunPlan, Trial, TrialPrompt, TrialPrompts};
-use crate::invariants::Invariant;
+use crate::invariants::{Conversations, Invariant};
 use crate::prompt::Prompt;
 use crate::reach::Rules;
 use crate::suite::{Counters, Isolation};
@@ -25,6 +25,8 @@ pub(super) struct InvocationJob<'p> {
     pub(super) invocation: usize,
     /// The repeat that it belongs to, from 1.
     pub(super) repeat: u64,
+    /// Its conversations.
+    pub(super) conversations: Conversations,
     /// The only invariant that judges it; `None`: all that judge golden prompts.
     only: Option<usize>,
     /// Whether the prompt is a probe of that invariant.
@@ -49,6 +51,7 @@ impl<'p> InvocationJob<'p> {
             own: None,
             invocation: number,
             repeat: 1,
+            conversations: Conversations::One,
             only: None,
             is_probe: false,
             key: format!("clean/{}", number + 1),
@@ -56,6 +59,11 @@ impl<'p> InvocationJob<'p> {
             rules: None,
             tape: None,
         }
+    }
+
+    /// Whether it is one conversation.
+    pub(super) fn is_single(&self) -> bool {
+        self.conversations == Conversations::One
     }
 
     /// The prompt whose clean answer is the baseline; `None`: there is no baseline.
@@ -70,7 +78,11 @@ impl<'p> InvocationJob<'p> {
     pub(super) fn judges(&self, place: usize, invariant: &Invariant) -> bool {
         match self.only {
             Some(only) => only == place,
-            None => !self.is_probe && invariant.probes.is_empty(),
+            None => {
+                !self.is_probe
+                    && invariant.probes.is_empty()
+                    && invariant.check.conversations == Conversations::One
+            }
         }
     }
 }
@@ -83,8 +95,13 @@ pub(super) fn clean<'p>(
 ) -> Vec<InvocationJob<'p>> {
     let (mut prompts, mut known) = (Vec::new(), BTreeSet::new());
     for part in plan.parts.iter() {
-        let probes = part.invariants.iter().flat_map(|one| &one.probes);
-        let probes = probes.filter(|_| part.is_golden());
+        let judging = part.invariants.iter().filter(|_| part.is_golden());
+        let of_invariants = judging.flat_map(|one| {
+            let golden = plan.prompts.iter();
+            let own = one.check.conversations != Conversations::One && one.probes.is_empty();
+            let prompts = one.probes.iter().chain(golden.filter(move |_| own));
+            prompts.map(|prompt| (prompt, one.check.conversations))
+        });
         let baselines = part.trials.iter().flat_map(|trial| {
             let prompts = prompts_of(plan, part, trial).into_iter();
             prompts.filter_map(|(prompt, own)| match own {
@@ -92,25 +109,32 @@ pub(super) fn clean<'p>(
                 None => Some(prompt),
             })
         });
-        for prompt in baselines.chain(probes) {
-            if known.insert(prompt) {
-                prompts.push(prompt);
+        let baselines = baselines.map(|prompt| (prompt, Conversations::One));
+        for asked in baselines.chain(of_invariants) {
+            if known.insert(asked) {
+                prompts.push(asked);
             }
         }
     }
-    let mut taken_out = |prompt: &Prompt| {
+    let mut taken_out = |prompt: &Prompt, conversations| {
         units.iter_mut().find_map(|unit| {
             let mut jobs = unit.iter();
             let is_it = |job: &InvocationJob<'_>| {
-                job.own.is_none() && job.prompt == prompt && plan.is_clean(job.trial)
+                job.own.is_none()
+                    && job.prompt == prompt
+                    && job.conversations == conversations
+                    && plan.is_clean(job.trial)
             };
             let at = jobs.position(is_it)?;
             Some(unit.remove(at))
         })
     };
     let jobs = prompts.into_iter().enumerate();
-    jobs.map(|(number, prompt)| {
-        taken_out(prompt).unwrap_or_else(|| InvocationJob::clean(number, prompt))
+    jobs.map(|(number, (prompt, conversations))| {
+        taken_out(prompt, conversations).unwrap_or_else(|| InvocationJob {
+            conversations,
+            ..InvocationJob::clean(number, prompt)
+        })
     })
     .collect()
 }
@@ -152,6 +176,9 @@ pub(super) fn under_chaos<'p>(plan: &'p RunPlan<'_>, from: usize) -> Vec<Vec<Inv
                         own,
                         invocation,
                         repeat,
+                        conversations: only.map_or_else(<_>::default, |at: usize| {
+                            part.invariants[at].check.conversations
+                        }),
                         only,
                         is_probe,
                         key: shortened(match plan.counters {
@@ -202,16 +229,22 @@ fn invocations<'p>(
     let prompts = prompts_of(plan, part, trial).into_iter();
     for (number, (prompt, own)) in prompts.enumerate() {
         let name = format!("prompt-{}", number + 1);
-        match part.isolation {
-            Isolation::Scenario => invocations.push((prompt, own, None, false, name)),
-            Isolation::Cell => {
-                let judging = invariants().filter(|(_, one)| one.probes.is_empty());
-                invocations.extend(judging.map(|(place, one)| {
-                    let name = format!("{name}/{}", one.id);
-                    (prompt, own, Some(place), false, name)
-                }));
-            }
+        let alone = invariants().filter(|(_, one)| {
+            one.probes.is_empty()
+                && match one.check.conversations {
+                    Conversations::One => part.isolation == Isolation::Cell,
+                    Conversations::Repeated(_) | Conversations::Interleaved => own.is_none(),
+                }
+        });
+        let alone = alone.map(|(place, one)| {
+            let name = format!("{name}/{}", one.id);
+            (prompt, own, Some(place), false, name)
+        });
+        let alone: Vec<_> = alone.collect();
+        if part.isolation == Isolation::Scenario {
+            invocations.push((prompt, own, None, false, name));
         }
+        invocations.extend(alone);
     }
     for (place, invariant) in invariants() {
         if matches!(trial.prompts, TrialPrompts::Own(_)) {

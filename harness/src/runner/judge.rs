@@ -11,7 +11,7 @@ use super::rounds::InvocationVerdict;
 use super::{JobResult, Replies};
 use crate::count::count;
 use crate::invariants::measures::Measured;
-use crate::invariants::{Active, Baseline, Invariant, Prices, Subject, Verdict};
+use crate::invariants::{Active, Baseline, Conversations, Invariant, Prices, Subject, Verdict};
 use crate::mutations::{CHANGES_MEANING, Mutant};
 use crate::outside::Question;
 use crate::prompt::Prompt;
@@ -27,7 +27,7 @@ const SHOWN_REQUEST: usize = 1000;
 /// Judges the results of a run, scenario by scenario.
 pub(super) struct Judge<'p, 's> {
     plan: &'p RunPlan<'s>,
-    clean: BTreeMap<&'p Prompt, Arc<InvocationResult>>,
+    clean: BTreeMap<(&'p Prompt, Conversations), Arc<InvocationResult>>,
     replies: Replies,
     prices: Arc<Prices>,
     /// Whether the proxy saw a call of the agent in the clean run.
@@ -59,7 +59,8 @@ impl<'p, 's> Judge<'p, 's> {
     pub(super) fn new(plan: &'p RunPlan<'s>, clean: &[JobResult<'p>]) -> Self {
         let was_seen = clean.iter().any(|(_, result)| result.was_seen());
         let clean = clean.iter().filter(|(job, _)| job.own.is_none());
-        let clean = clean.map(|(job, result)| (job.prompt, Arc::clone(result)));
+        let clean =
+            clean.map(|(job, result)| ((job.prompt, job.conversations), Arc::clone(result)));
         Self {
             was_seen,
             plan,
@@ -86,7 +87,7 @@ impl<'p, 's> Judge<'p, 's> {
         let invariants: Vec<_> = part.invariants.iter().cloned().map(Arc::new).collect();
         let measured =
             |result: &InvocationResult| Measured::of(&result.answer, &result.trace, &self.prices);
-        let judged = results.iter().filter(|(_, result)| result.wrong.is_none());
+        let judged = (results.iter()).filter(|(job, one)| one.wrong.is_none() && job.is_single());
         let judged = judged.map(|(job, result)| (job.invocation, measured(result)));
         let judged: Vec<_> = judged.collect();
         let mut repeats: BTreeMap<usize, Arc<[Measured]>> = BTreeMap::new();
@@ -197,7 +198,8 @@ impl<'p, 's> Judge<'p, 's> {
             repeat: (self.plan.repeat > 1).then_some(job.repeat),
             active: trial.active,
             result: Arc::clone(result),
-            clean: (job.baseline()).and_then(|prompt| self.clean.get(prompt).cloned()),
+            clean: (job.baseline())
+                .and_then(|prompt| self.clean.get(&(prompt, job.conversations)).cloned()),
             recorded: trial.tape.as_ref().map(|session| session.playable()),
             prices: Arc::clone(&self.prices),
             replies: self.replies.clone(),
@@ -381,6 +383,7 @@ impl Case {
             prices: &self.prices,
             replies: &self.replies,
             repeats,
+            conversations: &result.conversations,
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use squall_journal::record::RuleOutcome;
 
+use crate::agents::conversation::FAMILY;
 use crate::reach::{NearestMiss, Seen};
 
 /// Why no planned fault was applied. Greater values are closer to an applied fault.
@@ -26,6 +27,11 @@ pub(super) enum NoFault {
         /// The rule's id.
         rule: String,
         /// Why it did not fire.
+        why: String,
+    },
+    /// A fault of the conversation could not be applied.
+    Conversation {
+        /// Why, and what to write.
         why: String,
     },
     /// A rule fired, but it could not be applied.
@@ -89,6 +95,7 @@ impl fmt::Display for NoFault {
             Self::NotDrawn { rule, why } => {
                 write!(f, "rule `{rule}` matched, and did not fire: {why}")
             }
+            Self::Conversation { why } => write!(f, "`{FAMILY}`: {why}"),
             Self::Bypassed { rule, why } => {
                 write!(f, "rule `{rule}` fired and could not be carried out: {why}")
             }

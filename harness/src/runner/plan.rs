@@ -9,6 +9,8 @@ use squall_profiles::library::Library;
 use squall_profiles::profile::Profile;
 use squall_profiles::tools::ToolNames;
 
+use crate::agents::ConversationFault;
+use crate::agents::conversation::ConversationSupport;
 use crate::agents::settings::Way;
 use crate::dial::Dialler;
 use crate::invariants::{Active, Invariant, Prices, When};
@@ -46,6 +48,8 @@ pub(super) struct RunPlan<'a> {
     pub(super) shrinks: bool,
     /// Whether the agent is reset before each invocation.
     pub(super) resets: bool,
+    /// The faults of conversations that the agent supports.
+    pub(super) conversation: ConversationSupport,
     /// Whether the agent's CONNECTs carry the scope of their invocation. They do if the agent's proxy variables
     /// contain it.
     pub(super) connects_in_scope: bool,
@@ -127,6 +131,8 @@ pub struct Trial {
     pub rules: Rules,
     /// The families of rules that it contains.
     pub active: Active,
+    /// Faults of its conversations.
+    pub conversation_faults: Vec<ConversationFault>,
     /// Its rules for reports, one line each.
     pub rule_lines: Vec<String>,
     /// What the agent is asked.
@@ -183,6 +189,7 @@ impl Trial {
             name: name.to_owned(),
             rules,
             active,
+            conversation_faults: Vec::new(),
             rule_lines,
             prompts: TrialPrompts::Golden,
             mutation: None,
@@ -252,6 +259,10 @@ impl<'a> RunPlan<'a> {
             repeat: 1,
             shrinks: false,
             resets: suite.agent.reset.is_some(),
+            conversation: ConversationSupport {
+                resets: suite.agent.reset.is_some(),
+                concurrent: !matches!(suite.agent.way, Way::Python { .. }),
+            },
             connects_in_scope: matches!(suite.agent.way, Way::Command(_) | Way::Python { .. }),
         }
     }
@@ -386,9 +397,15 @@ impl<'a> RunPart<'a> {
             invariants: Cow::Borrowed(&contract.invariants),
             others: &[],
             trials: scenarios
-                .map(|one| Trial {
-                    active: one.active,
-                    ..Trial::of(&one.name, &one.chaos)
+                .map(|one| {
+                    let mut trial = Trial::of(&one.name, &one.chaos);
+                    let lines = one.conversation_faults.iter();
+                    trial.rule_lines.extend(lines.map(ConversationFault::line));
+                    Trial {
+                        active: one.active,
+                        conversation_faults: one.conversation_faults.clone(),
+                        ..trial
+                    }
                 })
                 .collect(),
             isolation: contract.isolation,

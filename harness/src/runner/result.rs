@@ -6,8 +6,9 @@ use squall_journal::record::{ExchangeRecord, Outcome, RuleOutcome, RuleRecord};
 use squall_journal::redact::Redactor;
 
 use super::no_fault::NoFault;
+use crate::agents::conversation::{ConversationTally, FAMILY};
 use crate::agents::{AskError, InvocationPlace, ResetError};
-use crate::answer::AgentAnswer;
+use crate::answer::{AgentAnswer, AgentConversation};
 use crate::count::count;
 use crate::invariants::Active;
 use crate::prompt::Prompt;
@@ -23,6 +24,8 @@ const KEPT: usize = 64 << 10;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct InvocationResult {
     pub(super) answer: AgentAnswer,
+    /// All its conversations; empty if there is only one.
+    pub(super) conversations: Vec<AgentConversation>,
     pub(super) trace: Trace,
     pub(super) faults_applied: u64,
     /// Why no fault was applied; `None`: one was, or the agent was not called.
@@ -95,6 +98,19 @@ impl InvocationResult {
         result.no_fault = NoFault::of(&seen, result.failure());
         result.trace = Trace::of(seen);
         result
+    }
+
+    /// Adds the faults of its conversations.
+    pub(super) fn add_conversation_faults(&mut self, tally: &ConversationTally) {
+        if tally.applied > 0 {
+            self.faults_applied += tally.applied;
+            self.families.insert(FAMILY.to_owned());
+            self.applied.conversation = true;
+            self.no_fault = None;
+        } else if let (Some(_), Some(why)) = (&self.no_fault, tally.not_applied.first()) {
+            let why = why.clone();
+            self.no_fault = Some(NoFault::Conversation { why });
+        }
     }
 
     /// Why there is no answer that can be judged.

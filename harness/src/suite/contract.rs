@@ -7,6 +7,7 @@ use squall_documents::{Fields, Limited, NodeKind, Position, ValueReader};
 use squall_profiles::profile::Profile;
 
 use super::chaos::{self, Context};
+use crate::agents::ConversationFault;
 use crate::invariants::{self, Active, Invariant};
 use squall_documents::named;
 
@@ -47,6 +48,8 @@ pub struct Scenario {
     /// The families of its rules, including those of extended profiles. An unknown extended profile counts as all
     /// families.
     pub active: Active,
+    /// Faults of the conversations in it.
+    pub conversation_faults: Vec<ConversationFault>,
     /// Its position in the suite.
     pub position: Position,
     /// JSON pointer to it.
@@ -224,11 +227,25 @@ fn scenario(value: &mut ValueReader<'_, '_>, context: Context<'_>) -> Option<Sce
             .map(|name| name.value);
         let called = name.as_deref().unwrap_or_default();
         let chaos = chaos::read_profile(fields, context, called, true);
+        let about = "Faults of the conversation with the agent.";
+        let conversation_faults = fields.field("conversation_faults", about, |value| {
+            let empty = "the list is empty; leave `conversation_faults` out";
+            value.some("a list of faults, like `- mode: reset`", empty, |value| {
+                value.named("ConversationFault", |value| {
+                    value.fields("a fault, like `mode: reset`", ConversationFault::read)
+                })
+            })
+        });
+        let conversation_faults = conversation_faults.unwrap_or_default();
         let name = name?;
         Some(Scenario {
             name,
-            active: Active::of_extended(&chaos, context.library, context.tools),
+            active: Active {
+                conversation: !conversation_faults.is_empty(),
+                ..Active::of_extended(&chaos, context.library, context.tools)
+            },
             chaos,
+            conversation_faults,
             position,
             pointer: fields.reader.pointer().to_owned(),
         })

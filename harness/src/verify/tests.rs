@@ -7,8 +7,8 @@ use squall_journal::activation::ActivationRecord;
 use squall_journal::record::{Outcome, SpentRecord};
 
 use super::*;
-use crate::agents::ResetError;
 use crate::agents::testing::{Reply, Server, json};
+use crate::agents::{PromptTurn, ResetError};
 use crate::dial::Dialler;
 use crate::reach::{Late, Pending};
 use crate::suite;
@@ -110,7 +110,11 @@ impl Reach for World {
 }
 
 impl Driver for World {
-    fn ask<'a>(&'a self, _: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
+    fn turn<'a>(
+        &'a self,
+        _: &'a Invocation,
+        _: PromptTurn<'a>,
+    ) -> Pending<'a, Result<AgentAnswer, AskError>> {
         Box::pin(async { self.told.clone() })
     }
 

@@ -6,7 +6,7 @@
 
 mod called;
 mod changed_results;
-mod filler;
+pub mod filler;
 mod messages;
 mod results;
 #[cfg(test)]

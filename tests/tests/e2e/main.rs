@@ -18,6 +18,7 @@ mod commands;
 mod comparisons;
 mod connect;
 mod context;
+mod conversations;
 mod crews;
 mod dashboard;
 mod desk;

@@ -76,6 +76,7 @@ fn verdict_of(
         prices,
         replies: &Replies::default(),
         repeats: &[],
+        conversations: &[],
     })
 }
 
@@ -97,6 +98,7 @@ pub(super) fn questions(written: &str, sent: &[Sent]) -> Vec<String> {
         prices: &suite.prices,
         replies: &replies,
         repeats: &[],
+        conversations: &[],
     });
     let missing = replies.missing().into_iter();
     let prompts = missing.filter_map(|question| match question {

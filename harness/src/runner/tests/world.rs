@@ -7,7 +7,7 @@ use std::time::Duration;
 use squall_journal::activation::ActivationRecord;
 use squall_journal::record::SpentRecord;
 
-use crate::agents::{AskError, Driver, Invocation, InvocationPlace, ResetError};
+use crate::agents::{AskError, Driver, Invocation, InvocationPlace, PromptTurn, ResetError};
 use crate::answer::AgentAnswer;
 use crate::reach::{Late, Pending, Reach, ReachError, RequestedChaos, Rules, Seen};
 use crate::trace::testing::{Sent, exchange};
@@ -237,7 +237,11 @@ impl Reach for World {
 }
 
 impl Driver for World {
-    fn ask<'a>(&'a self, invocation: &'a Invocation) -> Pending<'a, Result<AgentAnswer, AskError>> {
+    fn turn<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        _: PromptTurn<'a>,
+    ) -> Pending<'a, Result<AgentAnswer, AskError>> {
         Box::pin(async move {
             self.state(|state| {
                 state.in_flight += 1;

@@ -27,7 +27,7 @@ const SENTENCES: [&str; 12] = [
 const ROUND: u64 = 236;
 
 /// Text that is worth exactly so many tokens.
-pub(super) fn of(count: u64) -> String {
+pub fn of(count: u64) -> String {
     let round = SENTENCES.join(" ");
     let mut text = String::new();
     // One round too many, which is cut off again.

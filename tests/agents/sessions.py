@@ -1,4 +1,4 @@
-"""An agent with sessions, over HTTP, and twins of it with one bug each: `sessions.py PORT TOOL BUG`.
+"""An agent with sessions, over HTTP, and twins of it with one bug each: `sessions.py TOOL BUG`. It prints its port.
 
 A session is a name, a reference and a cart. The agent sends each order to the tool.
 
@@ -24,7 +24,7 @@ import threading
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-PORT, TOOL, BUG = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+TOOL, BUG = sys.argv[1:]
 
 
 class Session:
@@ -83,9 +83,6 @@ def answer(session, text, baggage):
 
 
 class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.reply({})
-
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         if self.path == "/reset":
@@ -113,4 +110,6 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-ThreadingHTTPServer(("127.0.0.1", PORT), Handler).serve_forever()
+server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_port, flush=True)
+server.serve_forever()

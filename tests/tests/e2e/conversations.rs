@@ -1,44 +1,90 @@
 //! Invariants over turns and conversations, and faults of conversations, with an agent that has sessions
 //! (`tests/agents/sessions.py`) and its buggy twins.
 
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
-use squall_tests::program::{python, script};
+use squall_tests::Daemon;
+use squall_tests::program::client;
 
 use crate::desk::{CommandResult, Desk};
 
-/// A suite for the agent with this bug.
-fn suite(desk: &Desk, bug: &str, invariants: &Value, scenarios: &Value, turns: &[&str]) -> Value {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = port.local_addr().unwrap().port();
-    let tool = format!("http://{}/json", desk.tool.address);
-    let agent = script("../agents/sessions.py");
-    let prompt = if turns.len() == 1 {
-        json!(turns[0])
-    } else {
-        json!(turns)
+/// A daemon, and where commands are run.
+struct Sessions {
+    desk: Desk,
+    daemon: Daemon,
+}
+
+/// An agent with one bug, or none. It ends with the test.
+struct Agent {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Sessions {
+    fn new() -> Self {
+        Self {
+            desk: Desk::new(),
+            daemon: Daemon::start(&json!({})),
+        }
+    }
+
+    fn agent(&self, bug: &str) -> Agent {
+        let mut command = client("../agents/sessions.py");
+        command
+            .arg(format!("http://{}/json", self.desk.tool.address))
+            .arg(bug)
+            .env("HTTP_PROXY", format!("http://{}", self.daemon.proxy))
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut port = String::new();
+        let mut printed = BufReader::new(child.stdout.take().unwrap());
+        printed.read_line(&mut port).unwrap();
+        Agent {
+            child,
+            url: format!("http://127.0.0.1:{}", port.trim()),
+        }
+    }
+
+    fn contract(&self, suite: &Path, more: &[&str]) -> CommandResult {
+        let server = format!("http://{}", self.daemon.api.address);
+        let arguments = [&["contract", "run", "--server", &server], more].concat();
+        self.desk.run(&arguments, suite)
+    }
+
+    /// The run of a suite.
+    fn run(&self, suite: &Value) -> Value {
+        let printed = self.contract(&self.desk.write(suite), &["--json"]);
+        serde_json::from_str(&printed.out).unwrap_or_else(|error| panic!("{error}: {printed:#?}"))
+    }
+}
+
+/// A suite for an agent.
+fn suite(agent: &Agent, invariants: &Value, scenarios: &Value, turns: &[&str]) -> Value {
+    let prompt = match turns {
+        [one] => json!(one),
+        several => json!(several),
     };
     json!({
         "name": "sessions",
         "agent": {
-            "endpoint": format!("http://127.0.0.1:{port}/chat"),
-            "start": {
-                "command": [python(), agent, port.to_string(), tool, bug],
-                "ready_url": format!("http://127.0.0.1:{port}/ready"),
-            },
-            "reset_endpoint": format!("http://127.0.0.1:{port}/reset"),
+            "endpoint": format!("{}/chat", agent.url),
+            "reset_endpoint": format!("{}/reset", agent.url),
         },
         "golden_prompts": [prompt],
         "contract": { "name": "sessions", "invariants": invariants, "chaos_matrix": scenarios },
         "output": { "format": "terminal" },
     })
-}
-
-/// The run of a suite.
-fn run(desk: &Desk, suite: &Value) -> Value {
-    let printed = desk.run(&["contract", "run", "--json"], &desk.write(suite));
-    serde_json::from_str(&printed.out).unwrap_or_else(|error| panic!("{error}: {printed:#?}"))
 }
 
 /// State and reason of the cell in a scenario.
@@ -54,230 +100,103 @@ fn cell<'r>(run: &'r Value, scenario: &str) -> (&'r str, &'r str) {
 }
 
 #[test]
+#[rustfmt::skip]
 fn each_invariant_fails_the_agent_with_its_bug_and_no_other() {
-    let name = ["My name is Ada.", "What is my name?"];
-    let reference = ["Add a pen.", "Add a book.", "What is my reference?"];
-    let remembers = json!({ "type": "remembers", "value": "Ada" });
-    let consistent = json!({ "type": "consistent", "repeat": 3 });
-    let crossing = json!({ "type": "no_cross_session" });
+    let sessions = Sessions::new();
+    let name = &["My name is Ada.", "What is my name?"][..];
+    let capital = &["What is the capital of Norway?"][..];
+    let reference = &["Add a pen.", "Add a book.", "What is my reference?"][..];
+    let remembers = json!({ "id": "it", "type": "remembers", "value": "Ada" });
+    let consistent = json!({ "id": "it", "type": "consistent", "repeat": 3 });
+    let crossing = json!({ "id": "it", "type": "no_cross_session" });
     for (bug, invariant, turns, state, why) in [
-        (
-            "none",
-            &remembers,
-            &name[..],
-            "passed",
-            "the answer to turn 2 has",
-        ),
-        (
-            "forgets",
-            &remembers,
-            &name,
-            "failed",
-            "neither the answer to a later turn",
-        ),
-        (
-            "none",
-            &consistent,
-            &["What is the capital of Norway?"],
-            "passed",
-            "of 3: similarity 1.00",
-        ),
-        (
-            "moody",
-            &consistent,
-            &["What is the capital of Norway?"],
-            "failed",
-            "conversation 2 of 3",
-        ),
-        (
-            "none",
-            &crossing,
-            &reference,
-            "passed",
-            "in 6 answers and 4 calls",
-        ),
-        (
-            "shared",
-            &crossing,
-            &reference,
-            "failed",
-            "the answer to turn 3 of conversation 1 has sq-",
-        ),
-        (
-            "leaks",
-            &crossing,
-            &reference,
-            "failed",
-            "/json of conversation 1 carries sq-",
-        ),
-        // Calls without a scope are those of any conversation: only answers are judged.
-        (
-            "unscoped-leaks",
-            &crossing,
-            &reference,
-            "passed",
-            "calls were not judged",
-        ),
+        ("none", &remembers, name, "passed", "the answer to turn 2 has"),
+        ("forgets", &remembers, name, "failed", "neither the answer to a later turn"),
+        ("none", &consistent, capital, "passed", "of 3: similarity 1.00"),
+        ("moody", &consistent, capital, "failed", "conversation 2 of 3"),
+        ("none", &crossing, reference, "passed", "in 6 answers and 4 calls"),
+        ("shared", &crossing, reference, "failed", "the answer to turn 3 of conversation 1 has sq-"),
+        ("leaks", &crossing, reference, "failed", "of conversation 1 carries sq-"),
+        // Calls without a scope may be those of either conversation: only answers are judged.
+        ("unscoped-leaks", &crossing, reference, "passed", "calls were not judged"),
     ] {
-        let desk = Desk::new();
-        let mut invariant = invariant.clone();
-        invariant["id"] = json!("it");
-        let run = run(
-            &desk,
-            &suite(
-                &desk,
-                bug,
-                &json!([invariant]),
-                &json!([{ "name": "clean" }]),
-                turns,
-            ),
-        );
+        let agent = sessions.agent(bug);
+        let clean = json!([{ "name": "clean" }]);
+        let run = sessions.run(&suite(&agent, &json!([invariant]), &clean, turns));
         let (found, reason) = cell(&run, "clean");
-        assert!(
-            found == state && reason.contains(why),
-            "{bug} {invariant}: {found}: {reason}\n{run:#}"
-        );
+        let is_expected = found == state && reason.contains(why);
+        assert!(is_expected, "{bug} {invariant}: {found}: {reason}\n{run:#}");
     }
 }
 
 #[test]
+#[rustfmt::skip]
 fn each_fault_fails_the_agent_with_its_bug_which_passes_without_the_fault() {
-    let name = ["My name is Ada.", "What is my name?"];
-    let orders = ["Add a pen.", "Add a book.", "How many?"];
-    let honest = json!({ "type": "contains_any", "values": ["Ada", "do not know"] });
-    let remembers = json!({ "type": "remembers", "value": "Ada" });
-    let count = json!({ "type": "contains", "value": "2 in the cart" });
-    let fill = json!({ "mode": "fill_context", "context_tokens": 9000 });
+    let sessions = Sessions::new();
+    let name = &["My name is Ada.", "What is my name?"][..];
+    let orders = &["Add a pen.", "Add a book.", "How many?"][..];
+    let honest = json!({ "id": "it", "type": "contains_any", "values": ["Ada", "do not know"] });
+    let remembers = json!({ "id": "it", "type": "remembers", "value": "Ada" });
+    let count = json!({ "id": "it", "type": "contains", "value": "2 in the cart" });
     for (fault, bug, invariant, turns) in [
-        (json!({ "mode": "reset" }), "invents", honest, &name[..]),
-        (
-            json!({ "mode": "repeat_turn" }),
-            "doubles",
-            count.clone(),
-            &orders,
-        ),
-        (
-            json!({ "mode": "concurrent_turns" }),
-            "races",
-            count,
-            &orders,
-        ),
-        (fill, "short", remembers, &name),
+        (json!({ "mode": "reset" }), "invents", &honest, name),
+        (json!({ "mode": "repeat_turn" }), "doubles", &count, orders),
+        (json!({ "mode": "concurrent_turns" }), "races", &count, orders),
+        (json!({ "mode": "fill_context", "context_tokens": 9000 }), "short", &remembers, name),
     ] {
-        for bug in ["none", bug] {
-            let desk = Desk::new();
-            let mut invariant = invariant.clone();
-            invariant["id"] = json!("it");
-            let scenarios = json!([
-                { "name": "clean" },
-                { "name": "faulted", "conversation_faults": [fault] },
-            ]);
-            let run = run(
-                &desk,
-                &suite(&desk, bug, &json!([invariant]), &scenarios, turns),
-            );
-            let expected = if bug == "none" { "passed" } else { "failed" };
-            assert_eq!(cell(&run, "clean").0, "passed", "{bug} {fault}: {run:#}");
-            assert_eq!(cell(&run, "faulted").0, expected, "{bug} {fault}: {run:#}");
+        let scenarios = json!([{ "name": "clean" }, { "name": "faulted", "conversation_faults": [fault] }]);
+        for (bug, expected) in [("none", "passed"), (bug, "failed")] {
+            let agent = sessions.agent(bug);
+            let run = sessions.run(&suite(&agent, &json!([invariant]), &scenarios, turns));
+            let states = (cell(&run, "clean").0, cell(&run, "faulted").0);
+            assert_eq!(states, ("passed", expected), "{bug} {fault}: {run:#}");
             let scenario = &run["scenarios"][1];
             let rule = format!("conversation_faults: {}", fault["mode"].as_str().unwrap());
-            assert!(
-                scenario["rules"][0].as_str().unwrap().starts_with(&rule),
-                "{scenario:#}"
-            );
-            assert_eq!(
-                (&scenario["under_chaos"], &scenario["rules_applied"]),
-                (&json!(true), &json!(1))
-            );
+            assert!(scenario["rules"][0].as_str().unwrap().starts_with(&rule), "{scenario:#}");
+            assert_eq!(scenario["rules_applied"], 1, "{scenario:#}");
         }
     }
 }
 
 #[test]
+#[rustfmt::skip]
 fn a_fault_that_cannot_be_applied_says_what_to_write() {
+    let sessions = Sessions::new();
+    let agent = sessions.agent("none");
     let completes = json!([{ "id": "it", "type": "completes" }]);
-    for (mode, more, turns, has_reset, wanted) in [
-        (
-            "reset",
-            Value::Null,
-            2,
-            false,
-            "write `agent.reset_endpoint`",
-        ),
-        (
-            "reset",
-            Value::Null,
-            1,
-            true,
-            "write `golden_prompts: [[first turn, second turn]]`",
-        ),
-        (
-            "concurrent_turns",
-            Value::Null,
-            1,
-            true,
-            "write `golden_prompts: [[first turn, second turn]]`",
-        ),
-        (
-            "repeat_turn",
-            json!({ "turn": 3 }),
-            2,
-            true,
-            "the prompt has 2 turns, needed are 3",
-        ),
-        (
-            "fill_context",
-            json!({ "context_tokens": 2 }),
-            2,
-            true,
-            "write a greater `context_tokens` than 2",
-        ),
+    let turns = "write `golden_prompts: [[first turn, second turn]]`";
+    for (fault, number, has_reset, wanted) in [
+        (json!({ "mode": "reset" }), 2, false, "write `agent.reset_endpoint`"),
+        (json!({ "mode": "reset" }), 1, true, turns),
+        (json!({ "mode": "concurrent_turns" }), 1, true, turns),
+        (json!({ "mode": "repeat_turn", "turn": 3 }), 2, true, "the prompt has 2 turns, needed are 3"),
+        (json!({ "mode": "fill_context", "context_tokens": 2 }), 2, true, "write a greater `context_tokens` than 2"),
     ] {
-        let desk = Desk::new();
-        let mut fault = json!({ "mode": mode });
-        for (name, value) in more.as_object().into_iter().flatten() {
-            fault[name] = value.clone();
-        }
         let scenarios = json!([{ "name": "faulted", "conversation_faults": [fault] }]);
-        let turns = &["My name is Ada.", "What is my name?"][..turns];
-        let mut suite = suite(&desk, "none", &completes, &scenarios, turns);
+        let turns = &["My name is Ada.", "What is my name?"][..number];
+        let mut suite = suite(&agent, &completes, &scenarios, turns);
         if !has_reset {
-            suite["agent"]
-                .as_object_mut()
-                .unwrap()
-                .remove("reset_endpoint");
+            suite["agent"].as_object_mut().unwrap().remove("reset_endpoint");
         }
-        let run = run(&desk, &suite);
+        let run = sessions.run(&suite);
         let (state, reason) = cell(&run, "faulted");
-        assert!(
-            state == "not_exercised" && reason.contains(wanted),
-            "{mode}: {state}: {reason}"
-        );
+        let is_expected = state == "not_exercised" && reason.contains(wanted);
+        assert!(is_expected, "{fault}: {state}: {reason}");
     }
-}
-
-/// The example of the page on the agent with this bug.
-fn example(bug: &str) -> CommandResult {
-    let desk = Desk::new();
-    let page = include_str!("../../../docs/conversations.md");
-    let (_, rest) = page.split_once("```yaml\n").expect("an example");
-    let (example, _) = rest.split_once("```").expect("its end");
-    let port = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = port.local_addr().unwrap().port().to_string();
-    let tool = format!("http://{}/json", desk.tool.address);
-    let command = json!([python(), script("../agents/sessions.py"), port, tool, bug]);
-    let example = example
-        .replace("[python, agent.py]", &command.to_string())
-        .replace("8000", &port);
-    let file = desk.directory.path().join("suite.yaml");
-    std::fs::write(&file, example).unwrap();
-    desk.run(&["contract", "run"], &file)
 }
 
 #[test]
 fn the_example_of_the_page_runs() {
-    example("none").ended(0);
-    for bug in ["forgets", "shared", "invents"] {
-        example(bug).ended(1);
+    let sessions = Sessions::new();
+    let page = include_str!("../../../docs/conversations.md");
+    let (_, rest) = page.split_once("```yaml\n").expect("an example");
+    let (example, _) = rest.split_once("```").expect("its end");
+    for (bug, code) in [("none", 0), ("forgets", 1), ("shared", 1), ("invents", 1)] {
+        let agent = sessions.agent(bug);
+        let file = sessions.desk.directory.path().join("suite.yaml");
+        std::fs::write(&file, example.replace("http://127.0.0.1:8000", &agent.url)).unwrap();
+        sessions
+            .contract(&file, &["--min-score", "100"])
+            .ended(code);
     }
 }

@@ -9,12 +9,12 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use libfuzzer_sys::fuzz_target;
 use squall_dialects::json::Document;
-use squall_dialects::mcp::{Call, Head, McpRequest, texts};
+use squall_dialects::mcp::{Call, Head, RpcRequest, texts};
 use squall_dialects::stream::{Frame, Framing, Splitter};
 use squall_profiles::changes::Amount;
 use squall_profiles::changes::{DriftKind, McpEdit, SchemaDrift};
 use squall_profiles::faults::editing::{AnswerEditor, Step};
-use squall_profiles::faults::mcp_answer::{McpChange, McpEditor, McpForm};
+use squall_profiles::faults::rpc_answer::{RpcChange, RpcEditor, RpcForm};
 
 fuzz_target!(|input: &[u8]| {
     let [choice, size, rest @ ..] = input else {
@@ -26,14 +26,14 @@ fuzz_target!(|input: &[u8]| {
         .unwrap_or(rest.len());
     let (request, answer) = rest.split_at(at);
     head(request);
-    let asked = McpRequest::read(request);
+    let asked = RpcRequest::read(request);
     let mut calls = asked.map(|asked| asked.calls).unwrap_or_default();
     // Most answers are to another call than a random one.
     for of_corpus in [
         &br#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"a"}}"#[..],
         br#"{"jsonrpc":"2.0","id":4,"method":"message/stream","params":{"message":{}}}"#,
     ] {
-        let asked = McpRequest::read(of_corpus).into_iter();
+        let asked = RpcRequest::read(of_corpus).into_iter();
         calls.extend(asked.flat_map(|asked| asked.calls));
     }
     if let Ok(document) = Document::parse(answer) {
@@ -44,18 +44,18 @@ fuzz_target!(|input: &[u8]| {
     let size = usize::from(*size).max(1);
     let change = change(*choice, &calls);
     let form = if choice & 1 == 0 {
-        McpForm::Json
+        RpcForm::Json
     } else {
-        McpForm::Events
+        RpcForm::Events
     };
     let (at_once, touched) = run(&change, &calls, form, answer, answer.len().max(1));
     let (chunked, touched_in_chunks) = run(&change, &calls, form, answer, size);
     match form {
-        McpForm::Json => assert_eq!(at_once, chunked),
-        McpForm::Events => assert_eq!(data(&at_once), data(&chunked)),
+        RpcForm::Json => assert_eq!(at_once, chunked),
+        RpcForm::Events => assert_eq!(data(&at_once), data(&chunked)),
     }
     assert_eq!(touched, touched_in_chunks);
-    assert!(touched || matches!(change, McpChange::AnswerTo(_)) || at_once == answer);
+    assert!(touched || matches!(change, RpcChange::AnswerTo(_)) || at_once == answer);
 });
 
 /// What a client reads. Where a stream mixes its line breaks, the bytes of the last one may differ.
@@ -84,11 +84,11 @@ fn head(request: &[u8]) {
     }
 }
 
-fn change(choice: u8, calls: &[Call]) -> McpChange {
+fn change(choice: u8, calls: &[Call]) -> RpcChange {
     let amount = u64::from(choice / 16);
     match (choice / 2) % 4 {
-        0 => McpChange::Truncate(Amount::Bytes(amount)),
-        1 => McpChange::Drift(SchemaDrift {
+        0 => RpcChange::Truncate(Amount::Bytes(amount)),
+        1 => RpcChange::Drift(SchemaDrift {
             kind: [
                 DriftKind::Rename,
                 DriftKind::Drop,
@@ -99,21 +99,21 @@ fn change(choice: u8, calls: &[Call]) -> McpChange {
             choice: amount,
         }),
         2 => match calls.iter().find_map(|call| call.id.clone()) {
-            Some(id) => McpChange::AnswerTo(id),
-            None => McpChange::Mcp(McpEdit::WrongId),
+            Some(id) => RpcChange::AnswerTo(id),
+            None => RpcChange::Mcp(McpEdit::WrongId),
         },
-        _ => McpChange::Mcp(McpEdit::WrongId),
+        _ => RpcChange::Mcp(McpEdit::WrongId),
     }
 }
 
 fn run(
-    change: &McpChange,
+    change: &RpcChange,
     calls: &[Call],
-    form: McpForm,
+    form: RpcForm,
     answer: &[u8],
     size: usize,
 ) -> (Vec<u8>, bool) {
-    let editor = McpEditor::new(change.clone(), calls.to_vec());
+    let editor = RpcEditor::new(change.clone(), calls.to_vec());
     let (steps, touched) = match editor.in_form(form, 1 << 20) {
         AnswerEditor::Whole(edit) => match edit(answer) {
             Ok(edited) => (edited.steps, true),

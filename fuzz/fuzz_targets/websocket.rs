@@ -12,7 +12,9 @@ mod frames;
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 
-use self::frames::{MessageInflater, SocketMessage, MessageReader, Sender, close_frame, text_frame};
+use self::frames::{
+    MessageInflater, MessageReader, Sender, SocketMessage, close_frame, text_frame,
+};
 
 /// Longest incomplete control frame, or header of another, bytes.
 const INCOMPLETE: usize = 130;
@@ -79,7 +81,10 @@ fn sent(text: &Bytes) {
         let mut reader = MessageReader::new(from, frames.len(), None);
         reader.push(&frames);
         let text = text.clone();
-        assert_eq!(reader.next(), Ok(Some(SocketMessage::Text { text, frames })));
+        assert_eq!(
+            reader.next(),
+            Ok(Some(SocketMessage::Text { text, frames }))
+        );
         assert!(reader.is_between_messages());
     }
 }

@@ -17,7 +17,7 @@ use crate::facts::{CanonicalUrl, Facts, Kind, Stage};
 use crate::family::Family;
 use crate::fault::AllowedUse;
 use crate::faults::llm_stream::NO_STREAM;
-use crate::faults::mcp_answer::OUT_OF_BAND;
+use crate::faults::rpc_answer::OUT_OF_BAND;
 use crate::fingerprint::Fingerprint;
 use crate::index::Candidates;
 use crate::matching::{Holds, Match};

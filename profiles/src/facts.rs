@@ -22,14 +22,14 @@ pub struct Facts<'a> {
     pub tools: &'a [String],
     /// Whether an MCP exchange is a tool call (`tools/call`), according to a header or the body; whether one with an
     /// agent sends it a message.
-    pub mcp_tool_call: bool,
+    pub rpc_tool_call: bool,
     /// Whether an MCP exchange lists the tools (`tools/list`), according to a header or the body.
     pub mcp_tool_list: bool,
     /// Name of the calling agent, if it is known.
     pub from: Option<&'a str>,
     /// Whether the body may still show that the exchange is MCP or A2A: older versions have no header for
     /// it.
-    pub may_be_mcp: bool,
+    pub may_be_rpc: bool,
     /// The request's method; `CONNECT` for [`Stage::Connect`].
     pub method: &'a Method,
     /// Where the exchange goes.
@@ -137,7 +137,7 @@ impl Facts<'_> {
 
     /// Whether the unread body decides if this is MCP or A2A, or which call it makes.
     pub(crate) fn mcp_is_open(&self) -> bool {
-        let may = self.kind == Kind::Mcp || self.may_be_mcp;
+        let may = self.kind == Kind::Mcp || self.may_be_rpc;
         may && self.body.is_none() && self.method == Method::POST
     }
 }

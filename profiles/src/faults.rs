@@ -13,10 +13,10 @@ pub mod injection;
 mod llm;
 mod llm_rewrite;
 pub mod llm_stream;
-pub mod mcp_answer;
 pub mod model_input;
 mod network;
 mod remedies;
+pub mod rpc_answer;
 pub mod schema_drift;
 mod tool;
 

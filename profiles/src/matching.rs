@@ -313,7 +313,7 @@ impl Match {
         // An MCP server has many tools at one URL, so only the called name counts.
         match facts.kind {
             // A name in the head is sufficient: servers reject one that contradicts the body.
-            Kind::Mcp if facts.mcp_tool_call && !facts.tools.is_empty() => Holds::No,
+            Kind::Mcp if facts.rpc_tool_call && !facts.tools.is_empty() => Holds::No,
             _ if facts.mcp_is_open() => Holds::Unknown,
             Kind::Mcp => Holds::No,
             Kind::Llm | Kind::Tool | Kind::Agent | Kind::Other => {
@@ -342,10 +342,10 @@ impl Match {
 /// A plain HTTP tool, an MCP tool call, or a message to an agent.
 fn is_a_tool(facts: &Facts<'_>) -> Holds {
     match facts.kind {
-        Kind::Mcp if facts.mcp_tool_call => Holds::Yes,
+        Kind::Mcp if facts.rpc_tool_call => Holds::Yes,
         _ if facts.mcp_is_open() => Holds::Unknown,
         Kind::Tool => Holds::Yes,
-        Kind::Agent => facts.mcp_tool_call.into(),
+        Kind::Agent => facts.rpc_tool_call.into(),
         Kind::Mcp | Kind::Llm | Kind::Other => Holds::No,
     }
 }

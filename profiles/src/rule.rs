@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use squall_dialects::mcp::{Call, McpRequest};
+use squall_dialects::mcp::{Call, RpcRequest};
 
 use crate::family::Family;
 use crate::fault::{COUNTED_BY, Fault, FaultMode};
@@ -88,7 +88,7 @@ impl Rule {
 
     /// The calls of an MCP request that the rule applies to: those of the tools it names, or else
     /// those that its kind of fault affects.
-    pub fn calls_meant(&self, request: &McpRequest) -> Vec<Call> {
+    pub fn calls_meant(&self, request: &RpcRequest) -> Vec<Call> {
         let of = |is_meant: &dyn Fn(&Call) -> bool| -> Vec<Call> {
             let meant = request.requests().filter(|call| is_meant(call));
             meant.cloned().collect()

@@ -53,7 +53,7 @@ use crate::faults::answer::{self, RequestInfo, SyntheticAnswer};
 use crate::faults::rewrite::{Rewritable, Rewritten};
 use crate::faults::{FaultContext, Ledger, edit, hold, rewrite, shape};
 use crate::headers;
-use crate::mcp::McpCall;
+use crate::mcp::RpcCall;
 use crate::problem::Problem;
 use crate::tape::Playing;
 use crate::upstream::Received;
@@ -266,9 +266,9 @@ impl Exchange {
     /// Bypasses a rule for tools if the replies to a batch's other calls would be lost.
     fn loses_replies(&self, verdict: VerdictIndex, decision: &Decision) -> bool {
         let rule = rule(decision, verdict);
-        let mcp = self.classified.mcp_call(rule);
+        let mcp = self.classified.rpc_call(rule);
         let loses = rule.is_some_and(|rule| rule.family() == Family::Tool)
-            && mcp.as_ref().is_some_and(McpCall::leaves_others);
+            && mcp.as_ref().is_some_and(RpcCall::leaves_others);
         if loses {
             let why =
                 "the batch holds calls that the rule does not match, whose answers would be lost";
@@ -286,7 +286,7 @@ impl Exchange {
     ) -> Result<Option<Response<AgentBody>>, Abort> {
         let url = self.target.as_written();
         let rule = rule(decision, verdict);
-        let mcp = self.classified.mcp_call(rule);
+        let mcp = self.classified.rpc_call(rule);
         if self.loses_replies(verdict, decision) {
             return Ok(None);
         }
@@ -467,9 +467,9 @@ impl Exchange {
     async fn edit(&self, answer: Response<AgentBody>, decision: &Decision) -> Response<AgentBody> {
         let edits = &decision.plan.edits;
         let model = self.classified.speaking(&self.target.url);
-        match self.classified.mcp_call(None) {
+        match self.classified.rpc_call(None) {
             _ if edits.is_empty() => answer,
-            Some(_) => Box::pin(self.edit_mcp(answer, decision)).await,
+            Some(_) => Box::pin(self.edit_rpc(answer, decision)).await,
             None => Box::pin(edit::apply(edits, answer, model, &self.context())).await,
         }
     }

@@ -4,4 +4,4 @@
 mod call;
 pub(crate) mod tools;
 
-pub(crate) use self::call::McpCall;
+pub(crate) use self::call::RpcCall;

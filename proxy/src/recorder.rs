@@ -49,7 +49,7 @@ pub(crate) use self::answering::Answering;
 pub(crate) use self::calls::CallTap;
 pub(crate) use self::capture::Capture;
 use self::collector::Collector;
-pub(crate) use self::mcp::McpTraffic;
+pub(crate) use self::mcp::RpcTraffic;
 pub(crate) use self::meter::Meter;
 pub(crate) use self::model::ModelTraffic;
 pub(crate) use self::note::spent;

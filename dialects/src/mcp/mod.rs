@@ -2,7 +2,7 @@
 //! events.
 //!
 //! MCP is not a [`Dialect`](crate::Dialect), because no model is called. The head or the body of a request
-//! identifies MCP, the called tool and the call's id ([`Head`], [`McpRequest`]). A response contains one message for
+//! identifies MCP, the called tool and the call's id ([`Head`], [`RpcRequest`]). A response contains one message for
 //! each id, and possibly others ([`Message`]).
 //!
 //! | protocol | how a request is recognised | where the response is |
@@ -22,7 +22,7 @@ mod tests;
 
 pub use answer::{Item, Message, Text, TextPart, messages, texts};
 pub use request::{
-    Accepts, Call, Head, Id, McpRequest, SESSION, Sign, asks_for_events, begins_session,
+    Accepts, Call, Head, Id, RpcRequest, SESSION, Sign, asks_for_events, begins_session,
     replies_out_of_band,
 };
 pub use structured::Output;

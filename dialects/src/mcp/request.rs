@@ -306,7 +306,7 @@ impl Call {
 
 /// The JSON-RPC messages in a request's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct McpRequest {
+pub struct RpcRequest {
     /// Whether they were sent as a list, so that the responses are a list too (2024-11-05, 2025-03-26).
     pub batch: bool,
     /// The messages, in the order of the text.
@@ -315,7 +315,7 @@ pub struct McpRequest {
     certain: bool,
 }
 
-impl McpRequest {
+impl RpcRequest {
     /// Reads a body, or the start of one. `None`: it is not JSON-RPC.
     pub fn read(body: &[u8]) -> Option<Self> {
         // A cheap check that avoids parsing most other bodies.

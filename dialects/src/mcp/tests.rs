@@ -147,7 +147,7 @@ fn a_body_is_mcp_s_if_no_other_protocol_says_that() {
         ("[]", false, false),
         ("", false, false),
     ] {
-        let asked = McpRequest::read(body.as_bytes());
+        let asked = RpcRequest::read(body.as_bytes());
         assert_eq!(asked.is_some(), json_rpc, "{body}");
         assert_eq!(asked.is_some_and(|asked| asked.is_mcp()), mcp, "{body}");
     }
@@ -155,7 +155,7 @@ fn a_body_is_mcp_s_if_no_other_protocol_says_that() {
 
 #[test]
 fn a_call_is_read_with_its_id_tool_and_token() {
-    let asked = McpRequest::read(CALL.as_bytes()).expect("a sample");
+    let asked = RpcRequest::read(CALL.as_bytes()).expect("a sample");
     let [call] = &asked.calls[..] else {
         panic!("{asked:?}");
     };
@@ -166,13 +166,13 @@ fn a_call_is_read_with_its_id_tool_and_token() {
     // The call of a long body is known once its name was read.
     let cut = &CALL[..CALL.find("},\"_meta").expect("a sample")];
     let with_version = cut.replace("{\"method\"", "{\"jsonrpc\":\"2.0\",\"method\"");
-    let asked = McpRequest::read(with_version.as_bytes()).expect("a sample");
+    let asked = RpcRequest::read(with_version.as_bytes()).expect("a sample");
     assert_eq!(asked.tools(), ["get_weather"]);
 }
 
 #[test]
 fn a_batch_holds_calls_notifications_and_lists() {
-    let asked = McpRequest::read(BATCH.as_bytes()).expect("a sample");
+    let asked = RpcRequest::read(BATCH.as_bytes()).expect("a sample");
     assert!(asked.batch && asked.calls_a_tool() && asked.lists_tools());
     assert_eq!(asked.tools(), ["get_weather", "book"]);
     let ids: Vec<_> = asked
@@ -185,7 +185,7 @@ fn a_batch_holds_calls_notifications_and_lists() {
 #[test]
 fn an_answer_of_the_client_s_is_no_call() {
     let asked =
-        McpRequest::read(br#"{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}"#).expect("a sample");
+        RpcRequest::read(br#"{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}"#).expect("a sample");
     assert_eq!(asked.requests().count(), 0);
 }
 
@@ -263,7 +263,7 @@ fn a_list_s_tools_are_found_by_name() {
 }
 
 fn made(body: &str, says: Says<'_>, accepts: Accepts) -> WireParts {
-    let asked = McpRequest::read(body.as_bytes()).expect("a sample");
+    let asked = RpcRequest::read(body.as_bytes()).expect("a sample");
     let calls: Vec<_> = asked.calls.iter().map(|call| (call, says)).collect();
     let layout = Layout {
         accepts,
@@ -371,12 +371,12 @@ fn who_takes_nothing_but_a_stream_gets_one() {
 
 #[test]
 fn progress_is_told_under_the_token_it_was_asked_for_with() {
-    let asked = McpRequest::read(CALL.as_bytes()).expect("a sample");
+    let asked = RpcRequest::read(CALL.as_bytes()).expect("a sample");
     let told: Value = serde_json::from_str(&progress(&asked.calls[0], 7)).expect("a sample");
     assert_eq!(told["method"], "notifications/progress");
     assert_eq!(told["params"]["progressToken"], 3);
     assert_eq!(told["params"]["progress"], 7);
-    let asked = McpRequest::read(BATCH.as_bytes()).expect("a sample");
+    let asked = RpcRequest::read(BATCH.as_bytes()).expect("a sample");
     let told: Value = serde_json::from_str(&progress(&asked.calls[0], 7)).expect("a sample");
     assert_eq!(told["method"], "notifications/message");
     assert!(told.get("id").is_none());
@@ -452,7 +452,7 @@ fn a_body_is_a2a_s_by_its_own_methods_and_others_by_the_head() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t"}}"#, false, false),
         (CALL, false, true),
     ] {
-        let asked = McpRequest::read(body.as_bytes()).expect("JSON-RPC");
+        let asked = RpcRequest::read(body.as_bytes()).expect("JSON-RPC");
         assert_eq!((asked.is_a2a(), asked.calls_a_tool()), (certain, message), "{body}");
     }
     for (fields, sign) in [

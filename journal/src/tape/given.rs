@@ -1,7 +1,7 @@
 //! A recorded response, and the JSON-RPC calls that it replies to.
 
 use squall_dialects::json::Document;
-use squall_dialects::mcp::{self, Id, McpRequest};
+use squall_dialects::mcp::{self, Id, RpcRequest};
 use squall_dialects::stream::{Frame, Framing, Splitter};
 
 use super::content::Content;
@@ -21,7 +21,7 @@ impl Given {
     /// The response of an exchange.
     pub fn of(exchange: &RecordedExchange) -> Self {
         let body = exchange.matching.body.as_ref();
-        let calls = match body.map(|body| McpRequest::read(&body.0)) {
+        let calls = match body.map(|body| RpcRequest::read(&body.0)) {
             Some(asked) => {
                 let calls = asked.map(|asked| asked.calls).unwrap_or_default();
                 calls.into_iter().filter_map(|call| call.id).collect()

@@ -151,7 +151,7 @@ fn a_rule_is_about_messages_to_an_agent_and_calls_by_one() {
     let agents = ToolNames::new([("worker", &urls[..])]).unwrap();
     let tools = ToolNames::default().with_agents(agents);
     let to = |from| Request {
-        from, mcp_tool_call: true, method: Method::POST, ..get("http://worker/").tool("worker").kind(Kind::Agent)
+        from, rpc_tool_call: true, method: Method::POST, ..get("http://worker/").tool("worker").kind(Kind::Agent)
     };
     let card = get("http://worker/.well-known/agent-card.json").tool("worker").kind(Kind::Agent);
     let search = Request { from: Some("planner"), ..get("http://search/q") };
@@ -232,7 +232,7 @@ fn the_body_is_asked_for_only_when_something_hangs_on_it() {
         ..request.clone()
     };
     let mcp = Request {
-        mcp_tool_call: false,
+        rpc_tool_call: false,
         tools: Vec::new(),
         ..get("http://mcp/").mcp("x")
     };
@@ -317,13 +317,13 @@ fn what_turns_out_to_be_mcp_is_matched_by_what_it_calls() {
     let unread = get("http://mcp/").unread();
     let call = get("http://mcp/").mcp("search");
     let listing = Request {
-        mcp_tool_call: false,
+        rpc_tool_call: false,
         mcp_tool_list: true,
         tools: Vec::new(),
         ..call.clone()
     };
     let plain = Request {
-        may_be_mcp: false,
+        may_be_rpc: false,
         body: Some(b"{}".to_vec()),
         ..unread.clone()
     };

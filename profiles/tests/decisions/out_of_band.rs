@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use squall_profiles::faults::mcp_answer::OUT_OF_BAND;
+use squall_profiles::faults::rpc_answer::OUT_OF_BAND;
 use squall_profiles::verdict::VerdictOutcome;
 
 use crate::scope::*;

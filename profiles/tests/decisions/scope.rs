@@ -21,10 +21,10 @@ pub(crate) struct Request {
     pub(crate) kind: Kind,
     pub(crate) dialect: Option<&'static str>,
     pub(crate) tools: Vec<String>,
-    pub(crate) mcp_tool_call: bool,
+    pub(crate) rpc_tool_call: bool,
     pub(crate) mcp_tool_list: bool,
     pub(crate) from: Option<&'static str>,
-    pub(crate) may_be_mcp: bool,
+    pub(crate) may_be_rpc: bool,
     pub(crate) method: Method,
     pub(crate) url: CanonicalUrl,
     pub(crate) headers: HeaderMap,
@@ -40,10 +40,10 @@ pub(crate) fn get(url: &str) -> Request {
         kind: Kind::Tool,
         dialect: None,
         tools: Vec::new(),
-        mcp_tool_call: false,
+        rpc_tool_call: false,
         mcp_tool_list: false,
         from: None,
-        may_be_mcp: false,
+        may_be_rpc: false,
         method: Method::GET,
         url: canonical(url),
         headers: HeaderMap::new(),
@@ -102,7 +102,7 @@ impl Request {
     pub(crate) fn mcp(self, tool: &str) -> Self {
         Self {
             kind: Kind::Mcp,
-            mcp_tool_call: true,
+            rpc_tool_call: true,
             method: Method::POST,
             ..self.tool(tool)
         }
@@ -111,7 +111,7 @@ impl Request {
     /// A POST of JSON of which the body was not read.
     pub(crate) fn unread(self) -> Self {
         Self {
-            may_be_mcp: true,
+            may_be_rpc: true,
             method: Method::POST,
             body: None,
             ..self
@@ -140,10 +140,10 @@ impl Request {
             kind: self.kind,
             dialect: self.dialect,
             tools: &self.tools,
-            mcp_tool_call: self.mcp_tool_call,
+            rpc_tool_call: self.rpc_tool_call,
             mcp_tool_list: self.mcp_tool_list,
             from: self.from,
-            may_be_mcp: self.may_be_mcp,
+            may_be_rpc: self.may_be_rpc,
             method: &self.method,
             url: &self.url,
             headers: &self.headers,

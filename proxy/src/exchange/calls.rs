@@ -3,7 +3,7 @@
 use http::{Method, Response};
 use squall_dialects::mcp::Call;
 use squall_profiles::decide::Decision;
-use squall_profiles::faults::mcp_answer::{McpChange, OUT_OF_BAND};
+use squall_profiles::faults::rpc_answer::{OUT_OF_BAND, RpcChange};
 use squall_profiles::plan::VerdictIndex;
 
 use super::{Exchange, rule};
@@ -14,13 +14,13 @@ use crate::faults::edit;
 impl Exchange {
     /// Changes an MCP server's responses to the calls that each rule matches. A response to no call
     /// is changed like any other body, except a session's event stream.
-    pub(super) async fn edit_mcp(
+    pub(super) async fn edit_rpc(
         &self,
         mut answer: Response<AgentBody>,
         decision: &Decision,
     ) -> Response<AgentBody> {
         for edit in &decision.plan.edits {
-            let call = self.classified.mcp_call(rule(decision, edit.0));
+            let call = self.classified.rpc_call(rule(decision, edit.0));
             let calls = call.map(|call| call.meant).unwrap_or_default();
             answer = match edit::mcp::change(&edit.1) {
                 Some(change) if !calls.is_empty() => {
@@ -43,7 +43,7 @@ impl Exchange {
     /// Changes the responses to some calls.
     pub(super) async fn change(
         &self,
-        change: McpChange,
+        change: RpcChange,
         calls: Vec<Call>,
         answer: Response<AgentBody>,
         verdict: VerdictIndex,

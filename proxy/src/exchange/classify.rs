@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, HeaderMap};
 use http::{Method, Request};
-use squall_dialects::mcp::{Head, Id, McpRequest, Output, Sign};
+use squall_dialects::mcp::{Head, Id, Output, RpcRequest, Sign};
 use squall_dialects::model::ModelRequest;
 use squall_dialects::{Dialect, Target, a2a, endpoint, media_type};
 use squall_profiles::facts::{Body, CanonicalUrl, Facts, Kind};
@@ -16,7 +16,7 @@ use squall_profiles::ruleset::RuleSet;
 use crate::compiled::CompiledConfig;
 use crate::faults::edit::Speaking;
 use crate::headers::declared_length;
-use crate::mcp::McpCall;
+use crate::mcp::RpcCall;
 
 /// The classification of an exchange.
 #[derive(Clone)]
@@ -30,8 +30,8 @@ pub(crate) struct Classification {
     opens: Option<&'static dyn Dialect>,
     /// What the head shows about MCP.
     mcp: Head,
-    /// The MCP request, once the body is read.
-    mcp_request: Option<McpRequest>,
+    /// The request of MCP or A2A, once the body is read.
+    rpc_request: Option<RpcRequest>,
     /// The model request, once the body is read.
     call: Option<ModelRequest>,
     /// The tools whose results a model call contains, once they were read.
@@ -76,7 +76,7 @@ impl Classification {
             named: named.filter(|_| dialect.is_some()),
             opens: None,
             mcp,
-            mcp_request: None,
+            rpc_request: None,
             call: None,
             results: None,
             body: None,
@@ -136,8 +136,8 @@ impl Classification {
 
     fn read_mcp(&mut self, body: &[u8]) {
         let asked = match self.mcp.sign {
-            Sign::Own | Sign::Agent => McpRequest::read(body),
-            Sign::Open => McpRequest::read(body).filter(|it| it.is_mcp() || it.is_a2a()),
+            Sign::Own | Sign::Agent => RpcRequest::read(body),
+            Sign::Open => RpcRequest::read(body).filter(|it| it.is_mcp() || it.is_a2a()),
             Sign::Nothing => None,
         };
         let Some(asked) = asked else {
@@ -158,13 +158,13 @@ impl Classification {
         }
         self.tools
             .extend(asked.tools().into_iter().map(str::to_owned));
-        self.mcp_request = Some(asked);
+        self.rpc_request = Some(asked);
     }
 
     /// The tool's name in the journal: the called tool, or else the name of the URL.
     pub(crate) fn tool(&self) -> Option<&str> {
         let called = self
-            .mcp_request
+            .rpc_request
             .as_ref()
             .and_then(|asked| asked.tools().first().copied());
         let called = called.or_else(|| self.mcp.tool());
@@ -190,7 +190,7 @@ impl Classification {
     }
 
     /// Whether the body may show that the exchange is MCP or A2A, or which tool it calls.
-    pub(crate) fn may_call_over_mcp(&self) -> bool {
+    pub(crate) fn may_call_over_rpc(&self) -> bool {
         let is_open = matches!(self.mcp.sign, Sign::Agent | Sign::Open);
         self.kind == Kind::Mcp || (matches!(self.kind, Kind::Tool | Kind::Agent) && is_open)
     }
@@ -215,7 +215,7 @@ impl Classification {
     /// Adds the known output schemas of the called tools.
     pub(crate) fn promised(&mut self, output: impl Fn(&str) -> Output) {
         for call in self
-            .mcp_request
+            .rpc_request
             .iter_mut()
             .flat_map(|asked| &mut asked.calls)
         {
@@ -225,9 +225,9 @@ impl Classification {
         }
     }
 
-    /// The MCP request, once the body is read.
-    pub(crate) fn mcp_request(&self) -> Option<&McpRequest> {
-        self.mcp_request.as_ref()
+    /// The request of MCP or A2A, once the body is read.
+    pub(crate) fn rpc_request(&self) -> Option<&RpcRequest> {
+        self.rpc_request.as_ref()
     }
 
     /// Whether a GET may open a stream of an MCP session: its `Accept` lists the type.
@@ -236,19 +236,19 @@ impl Classification {
     }
 
     /// Whether this is an exchange of MCP or A2A.
-    pub(crate) fn is_mcp(&self) -> bool {
-        let is_a2a = self.mcp.sign == Sign::Agent || self.mcp_request.is_some();
+    pub(crate) fn is_rpc(&self) -> bool {
+        let is_a2a = self.mcp.sign == Sign::Agent || self.rpc_request.is_some();
         self.kind == Kind::Mcp || (self.kind == Kind::Agent && is_a2a)
     }
 
     /// The request of MCP or A2A, as `rule` sees it; `None` for any other exchange.
-    pub(crate) fn mcp_call(&self, rule: Option<&Rule>) -> Option<McpCall<'_>> {
-        self.is_mcp().then(|| {
-            let request = self.mcp_request.as_ref();
+    pub(crate) fn rpc_call(&self, rule: Option<&Rule>) -> Option<RpcCall<'_>> {
+        self.is_rpc().then(|| {
+            let request = self.rpc_request.as_ref();
             let meant = rule
                 .zip(request)
                 .map(|(rule, request)| rule.calls_meant(request));
-            McpCall {
+            RpcCall {
                 head: &self.mcp,
                 request,
                 meant: meant.unwrap_or_default(),
@@ -256,10 +256,10 @@ impl Classification {
         })
     }
 
-    /// The id of the only call of an MCP request; `None` for a batch, for a notification, and for
+    /// The id of the only call of a request of MCP or A2A; `None` for a batch, for a notification, and for
     /// any other exchange.
     pub(crate) fn only_call(&self) -> Option<&Id> {
-        let asked = self.mcp_request.as_ref().filter(|asked| !asked.batch)?;
+        let asked = self.rpc_request.as_ref().filter(|asked| !asked.batch)?;
         let mut ids = asked.requests().filter_map(|call| call.id.as_ref());
         ids.next()
     }
@@ -296,10 +296,10 @@ impl Classification {
             kind: self.kind,
             dialect: self.dialect.or(self.opens).map(Dialect::name),
             tools: &self.tools,
-            mcp_tool_call: self.sends_message(method, url)
-                || self.asks(Head::calls_a_tool, McpRequest::calls_a_tool),
-            mcp_tool_list: self.asks(Head::lists_tools, McpRequest::lists_tools),
-            may_be_mcp: self.kind != Kind::Mcp && self.may_call_over_mcp() && self.body.is_none(),
+            rpc_tool_call: self.sends_message(method, url)
+                || self.asks(Head::calls_a_tool, RpcRequest::calls_a_tool),
+            mcp_tool_list: self.asks(Head::lists_tools, RpcRequest::lists_tools),
+            may_be_rpc: self.kind != Kind::Mcp && self.may_call_over_rpc() && self.body.is_none(),
             from: self.from(),
             method,
             url,
@@ -314,12 +314,12 @@ impl Classification {
     /// Whether an agent that does not use A2A gets more than a request for its card.
     fn sends_message(&self, method: &Method, url: &CanonicalUrl) -> bool {
         let path = Target::new(url.path_and_query()).path();
-        self.kind == Kind::Agent && !self.is_mcp() && !a2a::reads_card(method, path)
+        self.kind == Kind::Agent && !self.is_rpc() && !a2a::reads_card(method, path)
     }
 
-    /// A property of the MCP request, by its body or else by its head.
-    fn asks(&self, head: impl Fn(&Head) -> bool, asked: impl Fn(&McpRequest) -> bool) -> bool {
-        let by_body = self.mcp_request.as_ref().map(asked);
+    /// A property of the request of MCP or A2A, by its body or else by its head.
+    fn asks(&self, head: impl Fn(&Head) -> bool, asked: impl Fn(&RpcRequest) -> bool) -> bool {
+        let by_body = self.rpc_request.as_ref().map(asked);
         matches!(self.kind, Kind::Mcp | Kind::Agent) && by_body.unwrap_or_else(|| head(&self.mcp))
     }
 }

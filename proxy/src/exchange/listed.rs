@@ -2,7 +2,7 @@
 
 use http::{Response, StatusCode};
 use squall_dialects::codec::Coding;
-use squall_dialects::mcp::McpRequest;
+use squall_dialects::mcp::RpcRequest;
 use squall_dialects::media_type;
 
 use super::Exchange;
@@ -27,8 +27,8 @@ impl Exchange {
     pub(super) fn read_list(&self, answer: Response<AgentBody>) -> Response<AgentBody> {
         let lists = self
             .classified
-            .mcp_request()
-            .is_some_and(McpRequest::lists_tools);
+            .rpc_request()
+            .is_some_and(RpcRequest::lists_tools);
         let is_plain = Coding::of(answer.headers()) == Ok(None);
         if !lists || !is_plain || answer.status() != StatusCode::OK {
             return answer;

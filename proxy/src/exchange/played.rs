@@ -16,7 +16,7 @@ use squall_journal::redact::REDACTED;
 use squall_journal::tape::{Content, Data, Given, Piece, TapeQuestion, ToolResponse};
 use squall_profiles::decide::Decision;
 use squall_profiles::faults::editing::Step as EditStep;
-use squall_profiles::faults::mcp_answer::{McpChange, McpEditor, McpForm};
+use squall_profiles::faults::rpc_answer::{RpcChange, RpcEditor, RpcForm};
 use squall_profiles::plan::{ToolAnswer, ToolSays};
 use tokio::time::Instant;
 
@@ -72,7 +72,7 @@ impl Exchange {
         let here = Instant::now();
         let body = request.body().read_whole();
         if let Some(body) = &body
-            && self.classified.mcp_request().is_none()
+            && self.classified.rpc_request().is_none()
             && self.classified.model().is_none()
         {
             self.learn(body.clone());
@@ -123,7 +123,7 @@ impl Exchange {
         // The tape has one response, so others of a batch would be lost.
         let several = self
             .classified
-            .mcp_request()
+            .rpc_request()
             .is_some_and(|asked| asked.requests().count() > 1);
         playing.ask(&TapeQuestion {
             method: &self.method,
@@ -248,11 +248,11 @@ impl Exchange {
 
     /// The change that gives recorded MCP responses the ids of this request's calls; `None` if no
     /// change is needed.
-    fn readdressing(&self, given: &Given) -> Option<McpChange> {
-        let now = self.classified.mcp_request()?.requests();
+    fn readdressing(&self, given: &Given) -> Option<RpcChange> {
+        let now = self.classified.rpc_request()?.requests();
         let now = now.filter_map(|call| call.id.clone());
         let pairs: Vec<_> = given.calls.iter().cloned().zip(now).collect();
-        (!pairs.is_empty()).then_some(McpChange::AnswersTo(pairs))
+        (!pairs.is_empty()).then_some(RpcChange::AnswersTo(pairs))
     }
 
     /// The recorded MCP responses, with the ids of this request's calls.
@@ -261,8 +261,8 @@ impl Exchange {
         let Some(change) = self.readdressing(given) else {
             return content.clone();
         };
-        let edited = |bytes: &Bytes, form: McpForm| {
-            let editor = McpEditor::new(change.clone(), Vec::new());
+        let edited = |bytes: &Bytes, form: RpcForm| {
+            let editor = RpcEditor::new(change.clone(), Vec::new());
             let edited = editor.in_form(form, bytes.len()).edit(bytes);
             let changed = edited.map(|edited| emitted(&edited.steps));
             Data(match changed {
@@ -272,13 +272,13 @@ impl Exchange {
         };
         match content {
             Content::Body(body) if given.is_of_events() => {
-                Content::Body(edited(&body.0, McpForm::Events))
+                Content::Body(edited(&body.0, RpcForm::Events))
             }
-            Content::Body(body) => Content::Body(edited(&body.0, McpForm::Json)),
+            Content::Body(body) => Content::Body(edited(&body.0, RpcForm::Json)),
             Content::Stream(pieces) => {
                 let pieces = pieces.iter().map(|piece| Piece {
                     at_ms: piece.at_ms,
-                    data: edited(&piece.data.0, McpForm::Events),
+                    data: edited(&piece.data.0, RpcForm::Events),
                 });
                 Content::Stream(pieces.collect())
             }
@@ -316,10 +316,10 @@ impl Exchange {
             headers: HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(media_type))]),
             body: body.clone().into(),
         };
-        let reply = match self.classified.mcp_call(None) {
+        let reply = match self.classified.rpc_call(None) {
             None => plain,
             Some(mut call) => {
-                let asked = self.classified.mcp_request();
+                let asked = self.classified.rpc_request();
                 call.meant =
                     asked.map_or_else(Vec::new, |asked| asked.requests().cloned().collect());
                 let says = if status.is_success() {

@@ -18,7 +18,7 @@ use super::request_body::RequestBody;
 use super::{Exchange, ScriptStep};
 use crate::abort::Abort;
 use crate::body::AgentBody;
-use crate::recorder::{Answering, CallTap, Capture, McpTraffic, ModelTraffic, Traffic};
+use crate::recorder::{Answering, CallTap, Capture, ModelTraffic, RpcTraffic, Traffic};
 use crate::vocabularies;
 
 /// Longest body whose rules are decided on the worker's thread, bytes.
@@ -251,7 +251,7 @@ impl Exchange {
             self.classified.dialect,
             self.classified.tool(),
         );
-        if let Some(request) = self.classified.mcp_request() {
+        if let Some(request) = self.classified.rpc_request() {
             self.log.note(|note| note.calls_agent(request.method()));
             // A rule may match only one of several calls.
             if request.tools().len() > 1 {
@@ -279,8 +279,8 @@ impl Exchange {
             let (target, named) = (self.target.url.path_and_query(), self.classified.named());
             taps.copies = self.version == Version::HTTP_2;
             traffic.model = Some(ModelTraffic::new(dialect, named, target, MODEL_BYTES));
-        } else if self.classified.may_call_over_mcp() {
-            traffic.mcp = Some(McpTraffic::new(self.classified.kind, MODEL_BYTES));
+        } else if self.classified.may_call_over_rpc() {
+            traffic.mcp = Some(RpcTraffic::new(self.classified.kind, MODEL_BYTES));
         } else {
             // The start of the response shows whether it is an MCP session's event stream.
             taps.may_begin_session = self.classified.may_listen();

@@ -2,7 +2,7 @@
 
 use http::Response;
 use squall_profiles::decide::Decision;
-use squall_profiles::faults::mcp_answer::McpChange;
+use squall_profiles::faults::rpc_answer::RpcChange;
 use squall_profiles::plan::{Substitute, VerdictIndex};
 use squall_profiles::rule::Rule;
 
@@ -18,7 +18,7 @@ impl Exchange {
         mut answer: Response<AgentBody>,
         decision: &Decision,
     ) -> Response<AgentBody> {
-        let answers_one_call = !self.classified.is_mcp() || self.classified.only_call().is_some();
+        let answers_one_call = !self.classified.is_rpc() || self.classified.only_call().is_some();
         for verdict in &decision.verdicts {
             if remembers(&verdict.rule) && answers_one_call {
                 let owner = self.owner(&verdict.rule);
@@ -37,7 +37,7 @@ impl Exchange {
         answer: Response<AgentBody>,
         decision: &Decision,
     ) -> Response<AgentBody> {
-        if self.classified.is_mcp() && self.classified.only_call().is_none() {
+        if self.classified.is_rpc() && self.classified.only_call().is_none() {
             let why = "old answers are kept of single MCP calls, and this is none";
             self.log.bypassed(verdict, why.to_owned());
             return answer;
@@ -53,7 +53,7 @@ impl Exchange {
             None => again,
             // It answered another call, so it gets this call's id.
             Some(id) => {
-                let change = McpChange::AnswerTo(id.clone());
+                let change = RpcChange::AnswerTo(id.clone());
                 self.change(change, Vec::new(), again, verdict).await
             }
         };
@@ -79,7 +79,7 @@ impl Exchange {
             Substitute::Swapped => recall.swapped(&owner, self.call(decision)),
             _ => recall.stale(&owner),
         };
-        let kept = kept.filter(|kept| !self.classified.is_mcp() || kept.holds_reply());
+        let kept = kept.filter(|kept| !self.classified.is_rpc() || kept.holds_reply());
         kept.map(|kept| (owner, kept))
     }
 

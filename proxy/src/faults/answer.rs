@@ -16,7 +16,7 @@ use super::{FaultContext, Ledger, VerdictReport, has_body};
 use crate::abort::Abort;
 use crate::body::scripted::Scripted;
 use crate::body::{self, AgentBody};
-use crate::mcp::McpCall;
+use crate::mcp::RpcCall;
 use crate::problem::Problem;
 
 /// The request data that a synthetic response may mention.
@@ -30,12 +30,12 @@ pub(crate) struct RequestInfo<'a> {
     /// The model call, for kind `llm`.
     pub model: Option<Speaking<'a>>,
     /// The MCP call, for kind `mcp`.
-    pub mcp: Option<&'a McpCall<'a>>,
+    pub mcp: Option<&'a RpcCall<'a>>,
 }
 
 impl<'a> RequestInfo<'a> {
     /// The MCP call; an error for a fault that only exists in MCP.
-    fn mcp_call(self) -> Result<&'a McpCall<'a>, String> {
+    fn rpc_call(self) -> Result<&'a RpcCall<'a>, String> {
         self.mcp
             .ok_or_else(|| "the exchange is no MCP call".to_owned())
     }
@@ -84,7 +84,7 @@ pub(crate) async fn make(
             );
         }
         PlannedAnswer::EndlessProgress(apart) => request
-            .mcp_call()
+            .rpc_call()
             .and_then(|call| endless_progress(call, *apart, Rc::clone(&context.ledger))),
         answer => reply(answer, request, context).map(|reply| respond(reply, context)),
     };
@@ -121,9 +121,9 @@ fn reply(
             None if !matches!(answer.says, ToolSays::ProtocolError { .. }) => {
                 Ok(answer.plain.clone())
             }
-            _ => request.mcp_call()?.answer(answer),
+            _ => request.rpc_call()?.answer(answer),
         },
-        PlannedAnswer::SessionExpired => request.mcp_call()?.session_expired(),
+        PlannedAnswer::SessionExpired => request.rpc_call()?.session_expired(),
         PlannedAnswer::RedirectToSelf(status) => {
             let location = HeaderValue::from_str(request.url);
             let location =
@@ -144,7 +144,7 @@ fn reply(
 
 /// Endless progress notifications for a call.
 fn endless_progress(
-    call: &McpCall<'_>,
+    call: &RpcCall<'_>,
     apart: Duration,
     ledger: Rc<dyn Ledger>,
 ) -> Result<Response<AgentBody>, String> {

@@ -3,22 +3,22 @@
 use bytes::Bytes;
 use squall_dialects::WireReply;
 use squall_dialects::a2a::AgentCall;
-use squall_dialects::mcp::{self, Call, Head, Layout, McpRequest};
-use squall_profiles::faults::mcp_answer::says_of;
+use squall_dialects::mcp::{self, Call, Head, Layout, RpcRequest};
+use squall_profiles::faults::rpc_answer::says_of;
 use squall_profiles::plan::{ToolAnswer, ToolSays};
 
 /// A request of MCP or A2A, as one rule sees it.
 #[derive(Debug, Clone)]
-pub(crate) struct McpCall<'a> {
+pub(crate) struct RpcCall<'a> {
     /// What the head shows.
     pub head: &'a Head,
     /// The request in the body, if it was read and contains one.
-    pub request: Option<&'a McpRequest>,
+    pub request: Option<&'a RpcRequest>,
     /// The calls that the rule matches.
     pub meant: Vec<Call>,
 }
 
-impl McpCall<'_> {
+impl RpcCall<'_> {
     /// Whether results have a type field, as since MCP 2026-07-28.
     pub(crate) fn typed(&self) -> bool {
         self.head.method.is_some()

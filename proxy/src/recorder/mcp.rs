@@ -1,7 +1,7 @@
 //! A possible request of MCP or A2A, captured for the collector.
 
 use bytes::Bytes;
-use squall_dialects::mcp::McpRequest;
+use squall_dialects::mcp::RpcRequest;
 use squall_profiles::facts::Kind;
 
 use super::ExchangeNote;
@@ -9,13 +9,13 @@ use crate::body::buffer::Buffer;
 
 /// The bytes of a request, parsed by the collector.
 #[derive(Debug)]
-pub(crate) struct McpTraffic {
+pub(crate) struct RpcTraffic {
     request: Buffer,
     /// The kind by the head; unless it is `mcp` or `agent`, the body decides.
     kind: Kind,
 }
 
-impl McpTraffic {
+impl RpcTraffic {
     /// Empty; captures at most `most` bytes. `kind`: by the head.
     pub(crate) fn new(kind: Kind, most: usize) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl McpTraffic {
 
     /// Records the called tool or the agent's method in the note, if the exchange is MCP or A2A.
     pub(super) fn read_into(self, note: &mut ExchangeNote) {
-        let Some(asked) = McpRequest::read(&self.request.whole()) else {
+        let Some(asked) = RpcRequest::read(&self.request.whole()) else {
             return;
         };
         note.kind = match self.kind {

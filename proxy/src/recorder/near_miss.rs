@@ -62,11 +62,11 @@ impl ExchangeNote {
             kind: self.kind,
             dialect: self.dialect,
             tools: &tools,
-            mcp_tool_call: self.kind == Kind::Agent
+            rpc_tool_call: self.kind == Kind::Agent
                 || (self.kind == Kind::Mcp && self.tool.is_some()),
             mcp_tool_list: false,
             from: self.agent.as_ref().and_then(|agent| agent.from.as_deref()),
-            may_be_mcp: false,
+            may_be_rpc: false,
             method: &self.method,
             url: &CanonicalUrl::new(scheme, authority, path),
             headers: &headers,

@@ -70,7 +70,7 @@ fn secrets_are_gone_before_anything_is_kept() {
     assert_eq!(kept.error.as_deref(), Some("refused the key REDACTED"));
 }
 
-fn of_mcp(traffic: McpTraffic) -> Box<Traffic> {
+fn of_mcp(traffic: RpcTraffic) -> Box<Traffic> {
     Box::new(Traffic {
         mcp: Some(traffic),
         ..Traffic::default()
@@ -94,7 +94,7 @@ fn what_an_mcp_server_is_asked_is_read_off_the_path() {
         let recorder = recorder(RecorderOptions::default());
         let mut seen = note(&recorder, "http://h/mcp", Outcome::Ok);
         seen.kind = head_says;
-        let mut traffic = McpTraffic::new(head_says, 1 << 20);
+        let mut traffic = RpcTraffic::new(head_says, 1 << 20);
         for chunk in body.as_bytes().chunks(7) {
             traffic.request(&Bytes::copy_from_slice(chunk));
         }
@@ -131,7 +131,7 @@ fn what_the_collector_has_no_room_for_stays_unread_and_is_counted() {
     }
     for _ in 0..5 {
         let seen = note(&recorder, "http://h/mcp", Outcome::Ok);
-        let mut traffic = McpTraffic::new(Kind::Mcp, 1 << 20);
+        let mut traffic = RpcTraffic::new(Kind::Mcp, 1 << 20);
         traffic.request(&Bytes::from_static(call.as_bytes()));
         recorder.record_with(seen.into(), Some(of_mcp(traffic)));
     }
@@ -181,7 +181,7 @@ fn a_list_of_calls_is_found_under_each_of_its_tools() {
     };
     let body = format!("[{},{},{}]", call("search"), call("book"), call("search"));
     let seen = note(&recorder, "http://h/mcp", Outcome::Ok);
-    let mut traffic = McpTraffic::new(Kind::Tool, 1 << 20);
+    let mut traffic = RpcTraffic::new(Kind::Tool, 1 << 20);
     traffic.request(&Bytes::from(body));
     recorder.record_with(seen.into(), Some(of_mcp(traffic)));
     recorder.flush();

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use squall_dialects::Dialect;
 
-use super::{Capture, ExchangeNote, McpTraffic, ModelTraffic};
+use super::{Capture, ExchangeNote, ModelTraffic, RpcTraffic};
 
 /// The observers that capture an exchange's bytes.
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ pub(crate) struct Traffic {
     /// Set if the journal parses it as a model call.
     pub(crate) model: Option<ModelTraffic>,
     /// Set if the journal checks it for an MCP request.
-    pub(crate) mcp: Option<McpTraffic>,
+    pub(crate) mcp: Option<RpcTraffic>,
     /// Set if the exchange is recorded or its bodies are captured.
     pub(crate) capture: Option<Box<Capture>>,
 }
@@ -54,7 +54,7 @@ impl Traffic {
     /// Number of bytes that [`Self::read_into`] parses.
     pub(super) fn unread(&self) -> usize {
         self.model.as_ref().map_or(0, ModelTraffic::bytes)
-            + self.mcp.as_ref().map_or(0, McpTraffic::bytes)
+            + self.mcp.as_ref().map_or(0, RpcTraffic::bytes)
     }
 
     /// Parses a model call or an MCP request; returns the capture.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use squall_dialects::mcp::{self, McpRequest};
+use squall_dialects::mcp::{self, RpcRequest};
 use squall_dialects::{Dialect, Tally};
 use squall_journal::record::{Outcome, SocketSide};
 use squall_profiles::facts::Kind;
@@ -38,7 +38,7 @@ pub(in crate::exchange) struct Taps {
     /// Counts the messages of a WebSocket.
     pub(in crate::exchange) socket: Option<Box<SocketTap>>,
     /// The calls of a request that calls several tools.
-    pub(in crate::exchange) calls: Option<Box<McpRequest>>,
+    pub(in crate::exchange) calls: Option<Box<RpcRequest>>,
     /// Meters the call immediately, if a rule with a budget matches it.
     meter: Option<Box<Meter>>,
     /// Reads which tools the model calls, if a rule may need their results later.
@@ -229,7 +229,7 @@ impl ExchangeLog {
 
 /// The tool under which a request with several calls is listed: the first call's, unless rules were
 /// applied to others only.
-fn called(asked: &McpRequest, verdicts: &[RuleVerdict]) -> Option<String> {
+fn called(asked: &RpcRequest, verdicts: &[RuleVerdict]) -> Option<String> {
     let applied = verdicts
         .iter()
         .filter(|verdict| verdict.outcome == VerdictOutcome::Applied);

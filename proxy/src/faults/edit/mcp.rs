@@ -5,7 +5,7 @@ use http_body::Body as _;
 use squall_dialects::codec::Coding;
 use squall_dialects::mcp::Call;
 use squall_dialects::media_type;
-use squall_profiles::faults::mcp_answer::{McpChange, McpEditor, McpForm, OUT_OF_BAND};
+use squall_profiles::faults::rpc_answer::{OUT_OF_BAND, RpcChange, RpcEditor, RpcForm};
 use squall_profiles::plan::{Edit, VerdictIndex};
 
 use super::stream;
@@ -14,12 +14,12 @@ use crate::faults::{FaultContext, VerdictReport, has_body};
 
 /// The change that an edit makes in the response to an MCP call; `None` if it does not change
 /// single messages.
-pub(crate) fn change(edit: &Edit) -> Option<McpChange> {
+pub(crate) fn change(edit: &Edit) -> Option<RpcChange> {
     Some(match edit {
-        Edit::Truncate(amount) => McpChange::Truncate(*amount),
-        Edit::Drift(drift) => McpChange::Drift(drift.clone()),
-        Edit::Mcp(edit) => McpChange::Mcp(edit.clone()),
-        Edit::Inject(injection) => McpChange::Inject(injection.clone()),
+        Edit::Truncate(amount) => RpcChange::Truncate(*amount),
+        Edit::Drift(drift) => RpcChange::Drift(drift.clone()),
+        Edit::Mcp(edit) => RpcChange::Mcp(edit.clone()),
+        Edit::Inject(injection) => RpcChange::Inject(injection.clone()),
         Edit::Stream(_) => return None,
     })
 }
@@ -28,7 +28,7 @@ pub(crate) fn change(edit: &Edit) -> Option<McpChange> {
 ///
 /// It waits for the whole body of a JSON response; an event stream passes without delay.
 pub(crate) async fn apply(
-    change: McpChange,
+    change: RpcChange,
     calls: Vec<Call>,
     response: Response<AgentBody>,
     verdict: VerdictIndex,
@@ -43,7 +43,7 @@ pub(crate) async fn apply(
         _ if response.body().is_end_stream() => "the body is empty".to_owned(),
         (Some(form), Ok(coding)) => {
             let most = usize::try_from(context.inspect.limit()).unwrap_or(usize::MAX);
-            let editor = McpEditor::new(change, calls).in_form(form, most);
+            let editor = RpcEditor::new(change, calls).in_form(form, most);
             return stream::play(editor, coding, response, report, context).await;
         }
         (None, _) => "the answer is neither JSON nor a stream of events".to_owned(),
@@ -54,10 +54,10 @@ pub(crate) async fn apply(
 }
 
 /// The format of a response, by its media type.
-fn form(headers: &HeaderMap) -> Option<McpForm> {
+fn form(headers: &HeaderMap) -> Option<RpcForm> {
     match &*media_type(headers)? {
-        "text/event-stream" => Some(McpForm::Events),
-        "application/json" => Some(McpForm::Json),
+        "text/event-stream" => Some(RpcForm::Events),
+        "application/json" => Some(RpcForm::Json),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Changes responses of an MCP server or of an A2A agent as they pass.
 //!
-//! An [`McpEditor`] does no I/O: it takes decoded bytes and returns the steps for the agent. It
+//! A [`RpcEditor`] does no I/O: it takes decoded bytes and returns the steps for the agent. It
 //! changes the messages that answer a rule's calls: alone, in a batch, or between other messages of
 //! an event stream. Everything else passes unchanged, events as soon as they are complete.
 
@@ -30,7 +30,7 @@ const NO_TEXT: &str = "the answer has no text";
 
 /// A change to the messages that answer a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum McpChange {
+pub enum RpcChange {
     /// Shortens the texts of the result; bytes count as UTF-8, separately for texts and structured
     /// content.
     Truncate(Amount),
@@ -46,7 +46,7 @@ pub enum McpChange {
     AnswersTo(Vec<(Id, Id)>),
 }
 
-impl McpChange {
+impl RpcChange {
     /// Whether a response with this id is readdressed to another call.
     fn readdresses(&self, id: &Id) -> bool {
         match self {
@@ -59,31 +59,31 @@ impl McpChange {
 
 /// The format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum McpForm {
+pub enum RpcForm {
     /// One document: a message, or a list of them.
     Json,
     /// Server-sent events, one message each.
     Events,
 }
 
-/// Applies one [`McpChange`] to the responses of some calls.
+/// Applies one [`RpcChange`] to the responses of some calls.
 #[derive(Debug)]
-pub struct McpEditor {
-    change: McpChange,
+pub struct RpcEditor {
+    change: RpcChange,
     calls: Vec<Call>,
     touched: bool,
     why: Option<String>,
 }
 
 /// Edits the events of a response.
-struct McpEvents {
-    editor: McpEditor,
+struct RpcEvents {
+    editor: RpcEditor,
     splitter: Splitter,
 }
 
-impl McpEditor {
+impl RpcEditor {
     /// An editor for responses to `calls`.
-    pub fn new(change: McpChange, calls: Vec<Call>) -> Self {
+    pub fn new(change: RpcChange, calls: Vec<Call>) -> Self {
         Self {
             change,
             calls,
@@ -93,10 +93,10 @@ impl McpEditor {
     }
 
     /// The editor for a decoded response in this form; events longer than `most` bytes pass.
-    pub fn in_form(self, form: McpForm, most: usize) -> AnswerEditor {
+    pub fn in_form(self, form: RpcForm, most: usize) -> AnswerEditor {
         match form {
-            McpForm::Json => AnswerEditor::Whole(Box::new(|body| self.whole(body))),
-            McpForm::Events => AnswerEditor::Events(Box::new(McpEvents {
+            RpcForm::Json => AnswerEditor::Whole(Box::new(|body| self.whole(body))),
+            RpcForm::Events => AnswerEditor::Events(Box::new(RpcEvents {
                 editor: self,
                 splitter: Splitter::new(Framing::Sse, most),
             })),
@@ -134,7 +134,7 @@ impl McpEditor {
         let bytes = match (&edited, &self.change) {
             (Some(edited), _) => frame.with(None, edited),
             // Other messages of the earlier response do not belong to this call.
-            (None, McpChange::AnswerTo(_)) => return None,
+            (None, RpcChange::AnswerTo(_)) => return None,
             (None, _) => frame.bytes().clone(),
         };
         (!bytes.is_empty()).then_some(Step::Emit(bytes))
@@ -154,7 +154,7 @@ impl McpEditor {
                 continue;
             }
             if call.is_some_and(|call| call.agent.is_some())
-                && matches!(self.change, McpChange::Inject(_))
+                && matches!(self.change, RpcChange::Inject(_))
                 && (self.touched || message.texts().is_empty())
             {
                 // An agent's stream has events without a text, and its text in several events.
@@ -176,21 +176,21 @@ impl McpEditor {
         edits: &mut Edits<'_>,
     ) -> Result<(), String> {
         match &self.change {
-            McpChange::Truncate(amount) => truncate(*amount, message, document, edits),
-            McpChange::Drift(drift) => drift_result(drift, message, document, edits),
-            McpChange::Inject(injection) => {
+            RpcChange::Truncate(amount) => truncate(*amount, message, document, edits),
+            RpcChange::Drift(drift) => drift_result(drift, message, document, edits),
+            RpcChange::Inject(injection) => {
                 let root = message
                     .result()
                     .or(message.error())
                     .unwrap_or(message.value());
                 injection::in_texts(injection, &message.texts(), root, document, edits)
             }
-            McpChange::Mcp(McpEdit::WrongId) => readdress(message, edits, &Id::another),
-            McpChange::Mcp(McpEdit::List { drift, instruction }) => {
+            RpcChange::Mcp(McpEdit::WrongId) => readdress(message, edits, &Id::another),
+            RpcChange::Mcp(McpEdit::List { drift, instruction }) => {
                 drift_list(drift, instruction, message, edits)
             }
-            McpChange::AnswerTo(id) => readdress(message, edits, &|_| id.clone()),
-            McpChange::AnswersTo(ids) => readdress(message, edits, &|id| {
+            RpcChange::AnswerTo(id) => readdress(message, edits, &|_| id.clone()),
+            RpcChange::AnswersTo(ids) => readdress(message, edits, &|id| {
                 let now = ids.iter().find(|(was, _)| was == id);
                 now.map_or_else(|| id.clone(), |(_, now)| now.clone())
             }),
@@ -216,7 +216,7 @@ pub fn says_of(says: &ToolSays) -> Says<'_> {
     }
 }
 
-impl EventsEditor for McpEvents {
+impl EventsEditor for RpcEvents {
     fn push(&mut self, chunk: &[u8]) -> Vec<Step> {
         let frames = self.splitter.push(chunk);
         let steps = frames.iter().filter_map(|frame| self.editor.frame(frame));

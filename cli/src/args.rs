@@ -104,6 +104,8 @@ pub(crate) enum Command {
     },
     /// Show the active profile of each scope, and problems of the daemon
     Status(RemoteArgs),
+    /// List the daemons that share the PostgreSQL of one, with their traffic and chaos
+    Fleet(RemoteArgs),
     /// Print exchanges as they end
     Tail(TailArgs),
     /// Explain why each rule did or did not fire on one exchange

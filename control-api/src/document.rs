@@ -123,6 +123,12 @@ pub(crate) async fn body(request: Request) -> Result<Bytes, ApiProblem> {
 }
 
 impl RequestDocument {
+    /// A document that the store has.
+    pub(crate) fn stored(text: String) -> Self {
+        let form = BodyFormat::Unstated;
+        Self { text, form }
+    }
+
     /// The document as a profile; errors call it `name`. Without values for its variables it may use those that
     /// `trust` lists.
     pub(crate) fn profile(&self, name: &str, trust: &Trust) -> Result<Profile, ApiProblem> {

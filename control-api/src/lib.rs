@@ -12,11 +12,13 @@
 
 pub mod access;
 pub mod audit;
+mod chaos_request;
 mod claim;
 mod collected_traces;
 mod credential;
 mod dispatch;
 mod document;
+mod fleet;
 mod idempotency;
 mod ledger;
 mod nearest;
@@ -41,6 +43,7 @@ mod workspace;
 
 pub use self::collected_traces::CollectedTraces;
 pub use self::document::{LONGEST_RUN, WITH_VARIABLES};
+pub use self::fleet::{Fleet, FleetParts};
 pub use self::readiness::{BrokenFile, ListenerAddress, Readiness};
 pub use self::recordings::{NewRecording, RecordingBounds, Recordings};
 pub use self::routes::router;

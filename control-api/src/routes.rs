@@ -3,12 +3,12 @@
 mod audit;
 mod caller;
 mod chaos;
-mod chaos_request;
 mod daemon;
 mod docs;
 mod documents;
 mod events;
 mod exchanges;
+mod fleet;
 mod imports;
 mod incidents;
 mod openapi;
@@ -92,6 +92,7 @@ fn table() -> Vec<Route> {
         get("/v1/scopes/{scope}/chaos", viewer, chaos::show),
         put("/v1/scopes/{scope}/chaos", operator, chaos::put),
         delete("/v1/scopes/{scope}/chaos", ends_chaos, chaos::end),
+        get("/v1/fleet", viewer, fleet::show),
         get("/v1/scopes/{scope}/tape", viewer, tapes::show),
         put("/v1/scopes/{scope}/tape", operator, tapes::put).long(),
         delete("/v1/scopes/{scope}/tape", ends_chaos, tapes::delete),

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::access::Access;
 use crate::audit::AuditLog;
 use crate::collected_traces::CollectedTraces;
+use crate::fleet::Fleet;
 use crate::readiness::Readiness;
 use crate::recordings::Recordings;
 use crate::runs::Runs;
@@ -34,6 +35,8 @@ pub struct ApiState {
     pub store: Store,
     /// Profiles that were put by API.
     pub profiles: Arc<StoredProfiles>,
+    /// Its place in the fleet; `None` without a shared store.
+    pub fleet: Option<Arc<Fleet>>,
     /// Runs of agents.
     pub runs: Arc<Runs>,
     /// Recordings, running and stored.

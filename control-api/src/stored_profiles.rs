@@ -23,6 +23,7 @@ use squall_journal::quota::Quota;
 use squall_profiles::library::{Library, ProfileSource, RemoveError};
 use squall_profiles::profile::{self, Profile};
 use squall_proxy::chaos::{Chaos, EditError};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Caller;
@@ -32,7 +33,8 @@ use crate::outage::Outage;
 use crate::problem::ApiProblem;
 use crate::readiness::BrokenFile;
 use crate::store::{
-    DEFAULT_WORKSPACE, DocumentKey, DocumentKind, DocumentText, Store, StoreError, StoredDocument,
+    DEFAULT_WORKSPACE, DocumentKey, DocumentKind, DocumentText, Notice, Store, StoreError,
+    StoredDocument,
 };
 use crate::stored_documents::{self, Written};
 use crate::stored_tokens::StoredTokens;
@@ -68,6 +70,8 @@ pub struct StoredProfiles {
     broken: Mutex<BTreeMap<DocumentKey, (i64, String)>>,
     /// Why changes of other daemons are not received.
     disconnected: Outage,
+    /// Notified of changes of other daemons, once profiles and tokens are read.
+    noticed: Notify,
     /// Variables that documents without values of their own may use.
     trust: Arc<Trust>,
 }
@@ -81,6 +85,7 @@ impl StoredProfiles {
             turn: tokio::sync::Mutex::default(),
             broken: Mutex::default(),
             disconnected: Outage::of("changes of other daemons are not received"),
+            noticed: Notify::new(),
             trust,
         })
     }
@@ -185,13 +190,22 @@ impl StoredProfiles {
         let Some(mut listener) = self.store.listen().await? else {
             return std::future::pending().await;
         };
+        // Reads before the first notice too: earlier notices may be lost.
+        let mut notice = Notice::Stored;
         loop {
-            // Reads before the first notice too: earlier notices may be lost.
-            tokens.refresh().await?;
-            self.refresh().await?;
+            if notice == Notice::Stored {
+                tokens.refresh().await?;
+                self.refresh().await?;
+            }
             self.disconnected.end();
-            listener.changed().await?;
+            self.noticed.notify_one();
+            notice = listener.changed().await?;
         }
+    }
+
+    /// Resolves after a change of another daemon, or when notices are received again.
+    pub(crate) async fn noticed(&self) {
+        self.noticed.notified().await;
     }
 
     /// Puts a profile, or deletes it, with the caller's audit entry. `check` must accept the [`digest`] of the profile that

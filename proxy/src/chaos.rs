@@ -226,6 +226,12 @@ impl Chaos {
         self.put_counted(scope, request, Some(run))
     }
 
+    /// The error that [`Self::put`] would return now.
+    pub fn check(&self, scope: &str, request: &ChaosRequest) -> Result<(), PutError> {
+        lock(&self.profiles).compile(&request.rules, &request.tools)?;
+        Ok(self.table.load().check_room(scope)?)
+    }
+
     fn put_counted(
         &self,
         scope: &str,
@@ -295,6 +301,13 @@ impl Chaos {
     /// scope has no chaos. Returns whether there was one.
     pub fn end(&self, scope: &str) -> bool {
         self.end_because(scope, None, |_| true)
+    }
+
+    /// Ends an activation of a scope, if it is still in force.
+    pub fn end_activation(&self, scope: &str, activation: &str) -> bool {
+        self.end_because(scope, None, |found| {
+            found.id().is_some_and(|id| **id == *activation)
+        })
     }
 
     /// Default seed of draws.

@@ -322,6 +322,16 @@ impl Metrics {
         let _ = self.source.set(FigureSource(Box::new(source)));
     }
 
+    /// The numbers of exchanges that have ended, and of applied faults.
+    pub fn traffic(&self) -> (f64, f64) {
+        let total = |counters: &IntCounterVec| {
+            let families = counters.collect();
+            let series = families.iter().flat_map(|family| family.get_metric());
+            series.map(|one| one.get_counter().get_value()).sum()
+        };
+        (total(&self.exchanges), total(&self.faults))
+    }
+
     /// All metrics in Prometheus' text format 0.0.4.
     pub fn render(&self) -> Result<String, prometheus::Error> {
         if let Some(FigureSource(source)) = self.source.get() {

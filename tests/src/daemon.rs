@@ -33,6 +33,7 @@ pub struct Daemon {
     pub config: PathBuf,
     log: Log,
     arguments: Vec<String>,
+    variables: Vec<(String, String)>,
     _dir: TempDir,
 }
 
@@ -105,16 +106,29 @@ impl Daemon {
     pub fn start_with(config: &Value, arguments: &[&str]) -> Self {
         let dir = TempDir::new().expect("a temporary directory");
         let home = dir.path().join("home");
-        Self::start_in(dir, home, config, arguments)
+        Self::start_in(dir, home, config, arguments, &[])
+    }
+
+    /// The same with further variables in its environment.
+    pub fn start_among(config: &Value, variables: &[(&str, &str)]) -> Self {
+        let dir = TempDir::new().expect("a temporary directory");
+        let home = dir.path().join("home");
+        Self::start_in(dir, home, config, &[], variables)
     }
 
     /// The same with a home that is there already.
     pub fn at_home(home: PathBuf, config: &Value) -> Self {
         let dir = TempDir::new().expect("a temporary directory");
-        Self::start_in(dir, home, config, &[])
+        Self::start_in(dir, home, config, &[], &[])
     }
 
-    fn start_in(dir: TempDir, home: PathBuf, config: &Value, arguments: &[&str]) -> Self {
+    fn start_in(
+        dir: TempDir,
+        home: PathBuf,
+        config: &Value,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let file = dir.path().join("squall.yaml");
         let mut whole = json!({
             "proxy": { "listen": "127.0.0.1:0" },
@@ -125,6 +139,7 @@ impl Daemon {
         std::fs::write(&file, whole.to_string()).expect("the configuration");
         let mut command = squall(&home);
         command.arg("serve").arg("-c").arg(&file).args(arguments);
+        command.envs(variables.iter().copied());
         let (child, log, lines) = start(&mut command);
         let mut daemon = Self {
             child,
@@ -137,6 +152,9 @@ impl Daemon {
             config: file,
             log,
             arguments: arguments.iter().map(|one| (*one).to_owned()).collect(),
+            variables: (variables.iter())
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
             _dir: dir,
         };
         daemon.proxy = daemon.ready(&lines, "proxy on http://");
@@ -167,7 +185,8 @@ impl Daemon {
             .arg("serve")
             .arg("-c")
             .arg(&self.config)
-            .args(&self.arguments);
+            .args(&self.arguments)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
         let (child, log, lines) = start(&mut command);
         self.child = child;
         self.log = log;

@@ -17,6 +17,7 @@ pub mod duplex;
 pub mod h2_upstream;
 pub mod postgres;
 pub mod program;
+pub mod relay;
 pub mod stage;
 pub mod upstream;
 pub mod wire;

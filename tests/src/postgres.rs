@@ -1,6 +1,6 @@
 //! A real PostgreSQL, started for one test and gone with it.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Instant;
@@ -76,6 +76,11 @@ impl Postgres {
     pub fn database(&self, name: &str) -> String {
         self.sql("postgres", &format!("CREATE DATABASE {name}"));
         self.url(name)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
     }
 
     /// The URL of a database, whether or not there is one of that name.

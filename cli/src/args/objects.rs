@@ -61,6 +61,9 @@ pub(crate) struct OffArgs {
     /// Only this scope
     #[arg(long, value_parser = scope)]
     pub(crate) scope: Option<String>,
+    /// In every daemon of the fleet
+    #[arg(long)]
+    pub(crate) fleet: bool,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 }
@@ -102,6 +105,9 @@ pub(crate) enum ProfileCommand {
         /// Deactivate it after this time, such as 10m
         #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
         ttl: Option<Duration>,
+        /// In every daemon of the fleet
+        #[arg(long)]
+        fleet: bool,
         #[command(flatten)]
         remote: RemoteArgs,
     },

@@ -9,6 +9,7 @@ mod demo;
 mod env;
 mod explain;
 mod explore;
+mod fleet;
 mod import;
 mod init;
 mod mutate;
@@ -52,6 +53,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::DemoAgent(agent) => on_runtime(crate::demo::agent::run(agent)),
         Command::Env(env) => on_runtime(env::run(env)),
         Command::Status(remote) => on_runtime(status::run(remote)),
+        Command::Fleet(remote) => on_runtime(fleet::run(remote)),
         Command::Tail(tail) => on_runtime(until_interrupted(tail::run(tail))),
         Command::Explain(explain) => on_runtime(explain::run(explain)),
         Command::Off(off) => on_runtime(off::run(off)),
@@ -173,4 +175,9 @@ fn chaos_path(scope: Option<&str>) -> String {
         Some(scope) => crate::client::path(&["/v1/scopes", scope, "chaos"], &[]),
         None => "/v1/chaos".to_owned(),
     }
+}
+
+/// The query of a change in every daemon of the fleet.
+fn fleet_query(fleet: bool) -> &'static str {
+    if fleet { "?fleet=true" } else { "" }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use squall_journal::activation::ActivationRecord;
 
-use super::chaos_path;
+use super::{chaos_path, fleet_query};
 use crate::args::OffArgs;
 use crate::client::Client;
 use crate::failure::Failure;
@@ -12,13 +12,19 @@ use crate::render::output;
 pub(super) async fn run(off: OffArgs) -> Result<(), Failure> {
     let client = Client::new(&off.remote)?;
     let Some(scope) = &off.scope else {
-        client.delete("/v1/chaos?all=true").await?;
-        let ended = json!({ "ended": "all" });
-        return output::result(off.remote.json, &ended, "all chaos has ended");
+        let (query, line) = if off.fleet {
+            ("&fleet=true", "all chaos of the fleet has ended")
+        } else {
+            ("", "all chaos has ended")
+        };
+        client.delete(&format!("/v1/chaos?all=true{query}")).await?;
+        return output::result(off.remote.json, &json!({ "ended": "all" }), line);
     };
     let path = chaos_path(Some(scope));
     let before: ActivationRecord = client.get(&path).await?;
-    client.delete(&path).await?;
+    client
+        .delete(&format!("{path}{}", fleet_query(off.fleet)))
+        .await?;
     let after: ActivationRecord = client.get(&path).await?;
     let ended = json!({ "ended": scope, "was_active": was_active(&before) });
     output::result(off.remote.json, &ended, &result(&before, &after))

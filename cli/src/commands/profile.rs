@@ -11,7 +11,7 @@ use squall_profiles::library::Library;
 use squall_profiles::profile::parse_file;
 use squall_profiles::tools::ToolNames;
 
-use super::{Findings, chaos_path, print_list};
+use super::{Findings, chaos_path, fleet_query, print_list};
 use crate::args::{ProfileCommand, ReadArgs, RemoteArgs};
 use crate::client::{Client, path};
 use crate::failure::Failure;
@@ -49,6 +49,7 @@ pub(super) async fn run(action: ProfileCommand) -> Result<(), Failure> {
             scope,
             seed,
             ttl,
+            fleet,
             remote,
         } => {
             let (name, mut body) = match text::as_file(&name) {
@@ -64,7 +65,13 @@ pub(super) async fn run(action: ProfileCommand) -> Result<(), Failure> {
             };
             body["seed"] = json!(seed);
             body["ttl"] = json!(ttl.map(|ttl| format!("{}ms", ttl.as_millis())));
-            activate(&name, &body, scope.as_deref(), ttl, &remote).await
+            let query = fleet_query(fleet);
+            let path = format!("{}{query}", chaos_path(scope.as_deref()));
+            let activation: Value = Client::new(&remote)?.put(&path, &body).await?;
+            if remote.json {
+                return output::json(&activation);
+            }
+            output::line(&activated(&name, &activation, scope.as_deref(), ttl, fleet))
         }
         ProfileCommand::Put { file, name, remote } => put(&file, name, &remote).await,
         ProfileCommand::Delete { name, remote } => delete(&name, &remote).await,
@@ -141,29 +148,28 @@ fn check(
     Ok(text::lines(&warnings))
 }
 
-async fn activate(
+/// The line for an activation.
+fn activated(
     name: &str,
-    body: &Value,
+    activation: &Value,
     scope: Option<&str>,
     ttl: Option<Duration>,
-    remote: &RemoteArgs,
-) -> Result<(), Failure> {
-    let activation: Value = Client::new(remote)?.put(&chaos_path(scope), body).await?;
-    if remote.json {
-        return output::json(&activation);
-    }
+    fleet: bool,
+) -> String {
     let scope = scope.map_or("the default scope".to_owned(), |scope| {
         format!("scope {scope}")
     });
-    let ttl = time_to_live(&activation, ttl);
+    let fleet = if fleet {
+        " of every daemon of the fleet"
+    } else {
+        ""
+    };
+    let ttl = time_to_live(activation, ttl);
     if name == "none" {
-        return output::line(&format!("no chaos in {scope}{ttl}"));
+        return format!("no chaos in {scope}{fleet}{ttl}");
     }
-    output::line(&format!(
-        "{} is active in {scope}, seed {}{ttl}",
-        Paint::stdout().name(name),
-        activation["seed"],
-    ))
+    let (name, seed) = (Paint::stdout().name(name), &activation["seed"]);
+    format!("{name} is active in {scope}{fleet}, seed {seed}{ttl}")
 }
 
 /// The time to live of an activation, and why it differs from `--ttl`.

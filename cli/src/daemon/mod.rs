@@ -28,8 +28,8 @@ use bytes::Bytes;
 use squall_control_api::access::Access;
 use squall_control_api::audit::{AuditEntry, AuditLog};
 use squall_control_api::{
-    ApiState, DaemonId, RecordingBounds, Recordings, Runs, RunsParts, StoredJournal,
-    StoredProfiles, StoredTokens, Trust, TrustConfig,
+    ApiState, DaemonId, Fleet, FleetParts, RecordingBounds, Recordings, Runs, RunsParts,
+    StoredJournal, StoredProfiles, StoredTokens, Trust, TrustConfig,
 };
 use squall_profiles::library::Library;
 use squall_proxy::chaos::Chaos;
@@ -65,6 +65,30 @@ static WORK: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
 fn work() -> Result<&'static Handle, Failure> {
     let work = WORK.as_ref().map(Runtime::handle);
     work.map_err(|error| Failure::could_not("the runtime", error))
+}
+
+/// The state with the daemon's place in the fleet, once the fleet's chaos is in force. A daemon for one command has only its
+/// own chaos.
+async fn in_fleet(
+    state: ApiState,
+    config: &Config,
+    address: SocketAddr,
+) -> Result<ApiState, Failure> {
+    let fleet = (!config.passing).then(|| FleetParts {
+        store: state.store.clone(),
+        chaos: Arc::clone(&state.chaos),
+        profiles: Arc::clone(&state.profiles),
+        trust: Arc::clone(&state.trust),
+        metrics: Arc::clone(&state.metrics),
+        daemon: state.runs.daemon().to_owned(),
+        address,
+        version: env!("CARGO_PKG_VERSION"),
+    });
+    let fleet = fleet.and_then(Fleet::new);
+    if let Some(fleet) = &fleet {
+        fleet.sync().await?;
+    }
+    Ok(ApiState { fleet, ..state })
 }
 
 /// A running daemon.
@@ -166,6 +190,7 @@ impl Daemon {
         let state = ApiState {
             readiness: listening.readiness(&stored, journal.as_ref(), &recordings),
             chaos,
+            fleet: None,
             profiles: stored,
             runs,
             recordings,
@@ -183,6 +208,7 @@ impl Daemon {
             stopping: CancellationToken::new(),
             store,
         };
+        let state = in_fleet(state, &config, api_address).await?;
         let daemon = Self {
             id,
             listening,
@@ -213,6 +239,9 @@ impl Daemon {
         });
         let tokens = Arc::clone(&state.tokens);
         work.spawn(Arc::clone(&state.profiles).follow(tokens, stopping()));
+        if let Some(fleet) = &state.fleet {
+            work.spawn(Arc::clone(fleet).keep(stopping()));
+        }
         work.spawn(Arc::clone(&state.runs).keep_leases(stopping()));
         work.spawn(squall_control_api::prune(
             state.store.clone(),
@@ -330,6 +359,9 @@ impl Daemon {
             ..AuditEntry::default()
         });
         state.audit.stop().await;
+        if let Some(fleet) = &state.fleet {
+            fleet.leave().await;
+        }
         state.store.close().await;
     }
 }

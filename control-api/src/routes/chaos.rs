@@ -5,20 +5,22 @@ use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value, json};
 use squall_journal::activation::ActivationRecord;
 use squall_profiles::profile::NONE;
-use squall_proxy::chaos::{PutError, RuleSource};
+use squall_proxy::chaos::{ChaosRequest, PutError, RuleSource};
 
 use super::path::Scope;
-use super::{chaos_request, versions};
+use super::versions;
 use crate::access::Caller;
+use crate::chaos_request;
 use crate::document::RequestDocument;
 use crate::nearest::no_profile;
 use crate::page::{self, ListPage};
 use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::state::ApiState;
-use crate::store::DEFAULT_WORKSPACE;
+use crate::store::{ALL_SCOPES, FleetSwitch};
 
 /// Chaos in force for a scope in one daemon.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -45,10 +47,12 @@ pub(super) async fn end_default(
     mut params: Params,
 ) -> Result<StatusCode, ApiProblem> {
     let all = params.switch("all");
+    let fleet = params.switch("fleet");
     params.finish()?;
     if !all {
-        end_one(&state, &caller, caller.default_scope());
-        return Ok(StatusCode::NO_CONTENT);
+        let scope = caller.default_scope();
+        end_one(&state, &caller, scope);
+        return ended(&state, &caller, scope, fleet).await;
     }
     let before = in_force(&state, &caller);
     if caller.is_of_default_workspace() {
@@ -65,6 +69,39 @@ pub(super) async fn end_default(
         which => format!("all chaos has ended: {}", which.join(", ")),
     };
     caller.changed(Some(&before), Some(&in_force(&state, &caller)), detail);
+    ended(&state, &caller, ALL_SCOPES, fleet).await
+}
+
+/// After the chaos of a scope has ended here: ends it in the other daemons too, for a request with `fleet`. It then has
+/// ended here even if the store is away.
+async fn ended(
+    state: &ApiState,
+    caller: &Caller,
+    scope: &str,
+    fleet: bool,
+) -> Result<StatusCode, ApiProblem> {
+    let Some(fleet) = state.fleet.as_ref().filter(|_| fleet) else {
+        return Ok(StatusCode::NO_CONTENT);
+    };
+    let switch = FleetSwitch {
+        workspace: caller.workspace(),
+        scope,
+        body: None,
+        actor: caller.name(),
+        ttl: None,
+    };
+    let entry = caller.entry(state.audit.now());
+    let switched = async {
+        state.store.switch_fleet(&switch, entry.as_ref()).await?;
+        caller.set_written();
+        // Later requests must not be undone by this one.
+        fleet.sync().await
+    };
+    switched.await.map_err(|error| {
+        ApiProblem::not_ready(format!(
+            "chaos has ended in this daemon, but perhaps not in the others: {error}; repeat the request"
+        ))
+    })?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -119,23 +156,31 @@ pub(super) async fn put(
     State(state): State<ApiState>,
     caller: Caller,
     Scope(scope): Scope,
-    params: Params,
+    mut params: Params,
     headers: HeaderMap,
     document: RequestDocument,
 ) -> Result<Json<InForce>, ApiProblem> {
+    let is_fleets = params.switch("fleet");
     params.finish()?;
     versions::check_unversioned(&headers, "what is in force")?;
     let (mut request, has_profile) = document.fields(|fields| {
         let request = chaos_request::read(fields, &state.trust)?;
         Some((request, fields.has("profile")))
     })?;
-    request.rules = seen_by(&caller, request.rules);
+    request.rules = chaos_request::of_workspace(caller.workspace(), request.rules);
     check_extends(&caller, &request.rules)?;
     let before = state.chaos.look(&scope);
-    match state.chaos.put(&scope, request) {
+    let put = if is_fleets {
+        put_for_fleet(&state, &caller, &scope, &document, &request).await?
+    } else {
+        state.chaos.put(&scope, request)
+    };
+    match put {
         Ok(record) => {
-            let detail = format!("profile {}, seed {}", record.profile, record.seed);
-            caller.changed(Some(&before), Some(&record), detail);
+            if !is_fleets {
+                let detail = format!("profile {}, seed {}", record.profile, record.seed);
+                caller.changed(Some(&before), Some(&record), detail);
+            }
             Ok(Json(InForce::of(&state, record)))
         }
         Err(PutError::UnknownProfile(name)) => {
@@ -150,6 +195,57 @@ pub(super) async fn put(
     }
 }
 
+/// Puts chaos in force in every daemon of the fleet; returns when this one has applied it.
+async fn put_for_fleet(
+    state: &ApiState,
+    caller: &Caller,
+    scope: &str,
+    document: &RequestDocument,
+    request: &ChaosRequest,
+) -> Result<Result<ActivationRecord, PutError>, ApiProblem> {
+    let Some(fleet) = &state.fleet else {
+        return Err(ApiProblem::conflict(format!(
+            "daemons that share a PostgreSQL form a fleet, and this one's store is {}; set `store.url`",
+            state.store.place()
+        )));
+    };
+    let mut body = document.tree()?.value.to_json();
+    let secrets = body.as_object_mut().and_then(|body| body.remove("secrets"));
+    if secrets.is_some_and(|secrets| secrets != json!({})) {
+        let detail = "the store has the fleet's chaos, and never values of variables: set them in each daemon's \
+                      environment, and list them in `api.env`";
+        return Err(ApiProblem::invalid_at("/secrets", detail));
+    }
+    if let Err(error) = state.chaos.check(scope, request) {
+        return Ok(Err(error));
+    }
+    let seed = request.seed.unwrap_or_else(|| state.chaos.seed());
+    body["seed"] = json!(seed);
+    body["ttl"] = Value::Null;
+    let detail = format!(
+        "profile {}, seed {seed}, for the fleet",
+        request.rules.name()
+    );
+    caller.changed(None, Some(&body), detail);
+    let switch = FleetSwitch {
+        workspace: caller.workspace(),
+        scope,
+        body: Some(&body.to_string()),
+        actor: caller.name(),
+        ttl: [request.ttl, state.chaos.longest()]
+            .into_iter()
+            .flatten()
+            .min(),
+    };
+    let entry = caller.entry(state.audit.now());
+    state.store.switch_fleet(&switch, entry.as_ref()).await?;
+    caller.set_written();
+    if let Err(error) = fleet.sync().await {
+        tracing::warn!("the fleet's chaos is written, and not yet applied here: {error}");
+    }
+    Ok(Ok(state.chaos.look(scope)))
+}
+
 fn end_one(state: &ApiState, caller: &Caller, scope: &str) {
     let before = state.chaos.look(scope);
     let detail = if state.chaos.end(scope) {
@@ -158,18 +254,6 @@ fn end_one(state: &ApiState, caller: &Caller, scope: &str) {
         "there was nothing to end".to_owned()
     };
     caller.changed(Some(&before), Some(&state.chaos.look(scope)), detail);
-}
-
-/// A profile's name is looked up in the caller's workspace.
-fn seen_by(caller: &Caller, rules: RuleSource) -> RuleSource {
-    match (caller.workspace(), rules) {
-        (DEFAULT_WORKSPACE, rules) => rules,
-        (workspace, RuleSource::Profile(profile)) => RuleSource::OfWorkspace {
-            workspace: workspace.to_owned(),
-            profile,
-        },
-        (_, rules) => rules,
-    }
 }
 
 /// What an inline profile extends is looked up in the default workspace, so other workspaces may not use it.
@@ -188,9 +272,10 @@ pub(super) async fn end(
     State(state): State<ApiState>,
     caller: Caller,
     Scope(scope): Scope,
-    params: Params,
+    mut params: Params,
 ) -> Result<StatusCode, ApiProblem> {
+    let fleet = params.switch("fleet");
     params.finish()?;
     end_one(&state, &caller, &scope);
-    Ok(StatusCode::NO_CONTENT)
+    ended(&state, &caller, &scope, fleet).await
 }

@@ -12,7 +12,7 @@ use squall_harness::report::{Report, ReportFormat};
 use squall_harness::run::{RunKind, RunRecord, RunState};
 use squall_journal::record::{ExchangeRecord, ExplainedRecord, Kind};
 
-use super::{audit, caller, chaos, daemon, documents, imports, table, tapes, tokens};
+use super::{audit, caller, chaos, daemon, documents, fleet, imports, table, tapes, tokens};
 use crate::access::{AccessRule, TokenRole};
 use crate::audit::{AuditEntry, AuditOutcome};
 use crate::page::ListPage;
@@ -112,6 +112,7 @@ fn derived_schemas() -> Map<String, Value> {
         daemon::Health,
         daemon::Ready,
         documents::PutDocument,
+        fleet::FleetState,
         ExplainedRecord,
         ReportFormat,
         Kind,

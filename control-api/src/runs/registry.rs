@@ -185,7 +185,7 @@ impl Runs {
     }
 
     /// Id of the daemon, the same after a restart.
-    pub(crate) fn daemon(&self) -> &str {
+    pub fn daemon(&self) -> &str {
         &self.parts.daemon
     }
 

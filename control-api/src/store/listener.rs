@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::postgres::PgListener;
 
 use super::error::Cause;
-use super::{Store, StoreError, StorePlace, bounded};
+use super::{Store, StoreError, StorePlace, bounded, fleet};
 
 /// The channel for notices of changes.
 pub(super) const CHANNEL: &str = "squall";
@@ -14,7 +14,16 @@ pub(super) const CHANNEL: &str = "squall";
 /// After this silence the connection is tested.
 const QUIET: Duration = Duration::from_secs(30);
 
-/// Receives a notice when another daemon changes a document or a token.
+/// What has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notice {
+    /// A document or a token, or nothing.
+    Stored,
+    /// The fleet's chaos.
+    Fleet,
+}
+
+/// Receives a notice when a daemon changes a document, a token or the fleet's chaos.
 pub struct Listener {
     place: StorePlace,
     notices: PgListener,
@@ -43,9 +52,12 @@ impl Store {
 impl Listener {
     /// Waits until something may have changed. After an error it receives nothing more, and later notices are
     /// lost.
-    pub async fn changed(&mut self) -> Result<(), StoreError> {
+    pub async fn changed(&mut self) -> Result<Notice, StoreError> {
         match tokio::time::timeout(QUIET, self.notices.try_recv()).await {
-            Ok(Ok(Some(_))) => Ok(()),
+            Ok(Ok(Some(notice))) => Ok(match notice.payload() {
+                fleet::NOTICE => Notice::Fleet,
+                _ => Notice::Stored,
+            }),
             Ok(received) => {
                 let closed = sqlx::Error::Io(ErrorKind::BrokenPipe.into());
                 let cause = Cause::Sql(received.err().unwrap_or(closed));
@@ -54,7 +66,10 @@ impl Listener {
             Err(_) => {
                 // The peer may have vanished without closing the connection.
                 let test = sqlx::query("SELECT 1").execute(&mut self.notices);
-                bounded(&self.place, async { Ok(test.await.map(drop)?) }).await
+                bounded(&self.place, async {
+                    Ok(test.await.map(|_| Notice::Stored)?)
+                })
+                .await
             }
         }
     }

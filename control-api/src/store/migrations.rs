@@ -7,7 +7,7 @@ use super::error::Cause;
 use super::statement::sql;
 
 /// The scripts of versions 1, 2 and so on. A released script is never changed.
-const ALL: [&str; 10] = [
+const ALL: [&str; 11] = [
     include_str!("migrations/0001_documents.sql"),
     include_str!("migrations/0002_exchanges.sql"),
     include_str!("migrations/0003_tokens.sql"),
@@ -18,6 +18,7 @@ const ALL: [&str; 10] = [
     include_str!("migrations/0008_run_exchanges.sql"),
     include_str!("migrations/0009_mutants.sql"),
     include_str!("migrations/0010_mutants_by_age.sql"),
+    include_str!("migrations/0011_fleet.sql"),
 ];
 
 /// Replacements in the scripts for SQLite, which compares texts bytewise by default.

@@ -13,6 +13,7 @@ mod connect;
 mod document;
 mod error;
 mod exchange;
+mod fleet;
 mod idempotency;
 mod listener;
 mod migrations;
@@ -37,8 +38,9 @@ pub use self::document::{
 use self::error::Cause;
 pub use self::error::{StoreError, StoreFailure};
 pub use self::exchange::{ExchangeRow, Retain};
+pub use self::fleet::{ALL_SCOPES, FleetChaos, FleetDaemonRow, FleetSwitch};
 pub use self::idempotency::{IdempotencyKey, KeyState, StoredResponse};
-pub use self::listener::Listener;
+pub use self::listener::{Listener, Notice};
 pub use self::place::{BadStoreUrl, StorePlace};
 pub use self::recording::{RecordedRow, RecordingSize, RecordingState, StoredRecording};
 pub use self::run::{Abandoned, GivenUp, NewRun, RunEventRow, RunFilter, RunStep};

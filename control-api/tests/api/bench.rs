@@ -204,6 +204,7 @@ impl Api {
                 modules: PathBuf::new(),
                 approval: ArcSwap::default(),
             }),
+            fleet: None,
             tokens: StoredTokens::over(store.clone(), access.clone()),
             profiles: StoredProfiles::over(store.clone(), chaos.clone(), trust),
             store,

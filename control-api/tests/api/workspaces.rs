@@ -66,7 +66,8 @@ async fn blue(ground: &Ground<'_>) -> (Api, String) {
 
 /// Routes that tell nothing of anybody, or only of whoever asks; what the latter do to others is told by
 /// the tests below.
-const ABOUT_ONESELF: [&str; 14] = [
+const ABOUT_ONESELF: [&str; 15] = [
+    "GET /v1/caller",
     "GET /v1/audit/verify",
     "GET /healthz",
     "GET /readyz",
@@ -146,6 +147,8 @@ async fn a_foreign_token_finds_nothing_on_any_route() {
                 "DELETE /v1/profiles/{name}" => {
                     missing("DELETE", "/v1/profiles/azure", Value::Null).await;
                 }
+                // Daemons that share a store have a test of their own.
+                "GET /v1/fleet" => {}
                 "GET /v1/scopes" => empty("/v1/scopes", "scope").await,
                 "GET /v1/scopes/{scope}/chaos" => {
                     missing("GET", "/v1/scopes/blue/chaos", Value::Null).await;

@@ -28,6 +28,7 @@ mod every_mode;
 mod explore;
 mod explore_calls;
 mod first_event;
+mod fleet;
 mod framing;
 mod heat_maps;
 mod http2;

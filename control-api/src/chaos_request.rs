@@ -10,6 +10,7 @@ use squall_profiles::tools::ToolNames;
 use squall_proxy::chaos::{ChaosRequest, INLINE, RuleSource};
 
 use crate::document::text;
+use crate::store::DEFAULT_WORKSPACE;
 use crate::trust::{SentVariables, Trust};
 
 /// Longest `key`, bytes.
@@ -22,7 +23,7 @@ const OBSERVE: [(&str, Observe); 3] = [
 ];
 
 /// Reads the fields. Inline chaos may use the variables that `trust` lists, and those sent with it.
-pub(super) fn read(fields: &mut Fields<'_, '_>, trust: &Trust) -> Option<ChaosRequest> {
+pub(crate) fn read(fields: &mut Fields<'_, '_>, trust: &Trust) -> Option<ChaosRequest> {
     let secrets = SentVariables::read(fields);
     let inline = fields.node("chaos").or(fields.node("profile"));
     let is_inline = inline.is_some_and(|inline| matches!(inline.value, Tree::Map(_)));
@@ -48,6 +49,18 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, trust: &Trust) -> Option<ChaosRe
         observe,
         tools: ToolNames::default(),
     })
+}
+
+/// A profile's name is looked up in the caller's workspace.
+pub(crate) fn of_workspace(workspace: &str, rules: RuleSource) -> RuleSource {
+    match (workspace, rules) {
+        (DEFAULT_WORKSPACE, rules) => rules,
+        (workspace, RuleSource::Profile(profile)) => RuleSource::OfWorkspace {
+            workspace: workspace.to_owned(),
+            profile,
+        },
+        (_, rules) => rules,
+    }
 }
 
 fn rules(fields: &mut Fields<'_, '_>, variables: Variables<'_>) -> Option<RuleSource> {

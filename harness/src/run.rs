@@ -354,10 +354,11 @@ pub struct EvidenceRecord {
     #[serde(default)]
     pub telling: Option<String>,
     /// The mode of the fault on the decisive exchange, or else on the last exchange that a fault made fail, or else on
-    /// the first with a fault; absent without faults.
+    /// the first with a fault, or else the fault of the conversation; absent without faults.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// The call with that fault, or else the decisive one: a tool, a model, or a host with a path; absent if unknown.
+    /// The call with that fault, or else the decisive one: a tool, a model, a host with a path, or `the conversation`;
+    /// absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// The outcome of this invocation alone; `null` in runs recorded before this field existed.

@@ -43,6 +43,22 @@ named! {
     }
 }
 
+impl ConversationFaultMode {
+    /// What to change in an agent that it breaks.
+    pub(crate) fn remedy(self) -> &'static str {
+        match self {
+            Self::Reset => {
+                "Keep what must outlast a session outside of it, or answer that earlier turns are not known."
+            }
+            Self::RepeatTurn => "Recognise a turn that arrives twice, and do nothing twice.",
+            Self::ConcurrentTurns => "Answer the turns of one conversation one after the other.",
+            Self::FillContext => {
+                "Keep the facts of early turns when the context is full: summarise them before they are cut."
+            }
+        }
+    }
+}
+
 /// A fault of the conversation with an agent. Squall injects it itself, not the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConversationFault {
@@ -125,6 +141,9 @@ impl ConversationFault {
     }
 }
 
+/// What these faults hit, in reports.
+pub(crate) const PLACE: &str = "the conversation";
+
 /// The family of these faults in suites and reports.
 pub(crate) const FAMILY: &str = "conversation_faults";
 
@@ -140,7 +159,7 @@ pub(crate) struct ConversationSupport {
 /// The faults of a conversation that were applied.
 #[derive(Debug, Default)]
 pub(crate) struct ConversationTally {
-    pub(crate) applied: u64,
+    pub(crate) applied: Vec<ConversationFaultMode>,
     /// Why others were not.
     pub(crate) not_applied: Vec<String>,
 }
@@ -148,8 +167,8 @@ pub(crate) struct ConversationTally {
 /// A part of a conversation, between two points where another conversation may go on.
 #[derive(Debug, PartialEq, Eq)]
 enum ConversationStep {
-    /// Sends these turns at the same time, usually one, which applies so many faults.
-    Send(Vec<String>, u64),
+    /// Sends these turns at the same time, usually one, which applies these faults.
+    Send(Vec<String>, Vec<ConversationFaultMode>),
     Reset,
     /// Adds filler up to so many tokens.
     Fill(u64),
@@ -186,7 +205,7 @@ impl<'a, D: Driver + ?Sized> Conversing<'a, D> {
             since: Instant::now(),
             answer: AgentAnswer::default(),
             tally: ConversationTally {
-                applied: 0,
+                applied: Vec::new(),
                 not_applied,
             },
         }
@@ -197,12 +216,12 @@ impl<'a, D: Driver + ?Sized> Conversing<'a, D> {
         match self.steps.pop_front() {
             Some(ConversationStep::Send(texts, faults)) => {
                 self.send(&texts).await?;
-                self.tally.applied += faults;
+                self.tally.applied.extend(faults);
             }
             Some(ConversationStep::Reset) => {
                 let reset = self.driver.reset(&self.invocation.place).await;
                 reset.map_err(|error| AskError::NotReset(error.to_string()))?;
-                self.tally.applied += 1;
+                self.tally.applied.push(ConversationFaultMode::Reset);
             }
             Some(ConversationStep::Fill(tokens)) => self.fill(tokens).await?,
             None => {}
@@ -259,7 +278,7 @@ impl<'a, D: Driver + ?Sized> Conversing<'a, D> {
             );
             self.tally.not_applied.push(why);
         } else {
-            self.tally.applied += 1;
+            self.tally.applied.push(ConversationFaultMode::FillContext);
         }
         while used < tokens && self.answer.error.is_none() {
             let text = filler::of((tokens - used).min(FILLER_TURN));
@@ -309,13 +328,18 @@ fn steps(
             let fills = fills.filter(|fault| fault.mode == ConversationFaultMode::FillContext);
             steps.extend(fills.map(|fault| ConversationStep::Fill(fault.context_tokens)));
         }
-        let concurrent = (last - first) as u64;
+        let concurrent = vec![ConversationFaultMode::ConcurrentTurns; last - first];
         steps.push_back(ConversationStep::Send(
             turns[first..=last].to_vec(),
             concurrent,
         ));
         let again = (first..=last).filter(|at| has(ConversationFaultMode::RepeatTurn, *at));
-        steps.extend(again.map(|at| ConversationStep::Send(vec![turns[at].clone()], 1)));
+        steps.extend(again.map(|at| {
+            ConversationStep::Send(
+                vec![turns[at].clone()],
+                vec![ConversationFaultMode::RepeatTurn],
+            )
+        }));
         if last + 1 < turns.len() && (first..=last).any(|at| has(ConversationFaultMode::Reset, at))
         {
             steps.push_back(ConversationStep::Reset);

@@ -6,6 +6,8 @@ use squall_profiles::fault::FaultMode;
 use squall_profiles::faults;
 
 use super::story::{InjectedFault, Story, Wire};
+use crate::agents::ConversationFaultMode;
+use crate::agents::conversation::PLACE;
 use crate::count::times;
 use crate::run::{CellRecord, CellState};
 
@@ -35,6 +37,13 @@ fn of_a_failure(invariant: &str, stories: &[Story<'_>]) -> String {
             .rev()
             .find_map(|one| Some((one.fault.as_ref()?, &one.call)));
         return match unseen {
+            0 if let Some((mode, call)) = replayed
+                && call.as_deref() == Some(PLACE)
+                && let Some(mode) = ConversationFaultMode::parse(mode) =>
+            {
+                let remedy = of_type(invariant).unwrap_or_else(|| mode.remedy());
+                format!("The fault {} hit the conversation. {remedy}", mode.as_str())
+            }
             0 if let Some((fault, call)) = replayed => {
                 let on = (call.as_ref()).map_or_else(String::new, |call| format!(" on {call}"));
                 format!("The replayed session: {fault}{on}.")

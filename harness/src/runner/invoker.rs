@@ -319,7 +319,7 @@ impl<'r, 's> Invoker<'r, 's> {
         }
         let held = all.into_iter().zip(invocations).zip(0..);
         let held = held.map(|((one, invocation), number)| {
-            tally.applied += one.tally.applied;
+            tally.applied.extend(one.tally.applied);
             tally.not_applied.extend(one.tally.not_applied);
             AgentConversation {
                 answer: one.answer,

@@ -6,8 +6,8 @@ use squall_journal::record::{ExchangeRecord, Outcome, RuleOutcome, RuleRecord};
 use squall_journal::redact::Redactor;
 
 use super::no_fault::NoFault;
-use crate::agents::conversation::{ConversationTally, FAMILY};
-use crate::agents::{AskError, InvocationPlace, ResetError};
+use crate::agents::conversation::{ConversationTally, FAMILY, PLACE};
+use crate::agents::{AskError, ConversationFaultMode, InvocationPlace, ResetError};
 use crate::answer::{AgentAnswer, AgentConversation};
 use crate::count::count;
 use crate::invariants::Active;
@@ -28,6 +28,8 @@ pub(super) struct InvocationResult {
     pub(super) conversations: Vec<AgentConversation>,
     pub(super) trace: Trace,
     pub(super) faults_applied: u64,
+    /// The first applied fault of its conversations; `None`: there is none.
+    pub(super) conversation_fault: Option<ConversationFaultMode>,
     /// Why no fault was applied; `None`: one was, or the agent was not called.
     pub(super) no_fault: Option<NoFault>,
     /// The families of the applied rules.
@@ -102,8 +104,9 @@ impl InvocationResult {
 
     /// Adds the faults of its conversations.
     pub(super) fn add_conversation_faults(&mut self, tally: &ConversationTally) {
-        if tally.applied > 0 {
-            self.faults_applied += tally.applied;
+        if let Some(first) = tally.applied.first() {
+            self.conversation_fault = Some(*first);
+            self.faults_applied += tally.applied.len() as u64;
             self.families.insert(FAMILY.to_owned());
             self.applied.conversation = true;
             self.no_fault = None;
@@ -190,6 +193,10 @@ impl InvocationResult {
         let call = hit.or(found).map(call_name);
         let (fault, call) = match self.failed_response().filter(|_| fault.is_none()) {
             Some((fault, on)) => (Some(fault), on.or(call)),
+            None => (fault, call),
+        };
+        let (fault, call) = match self.conversation_fault.filter(|_| fault.is_none()) {
+            Some(mode) => (Some(mode.as_str().to_owned()), Some(PLACE.to_owned())),
             None => (fault, call),
         };
         let has_answer = self.answer.error.is_none() || !self.answer.text.is_empty();

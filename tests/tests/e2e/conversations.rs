@@ -154,6 +154,9 @@ fn each_fault_fails_the_agent_with_its_bug_which_passes_without_the_fault() {
             let rule = format!("conversation_faults: {}", fault["mode"].as_str().unwrap());
             assert!(scenario["rules"][0].as_str().unwrap().starts_with(&rule), "{scenario:#}");
             assert_eq!(scenario["rules_applied"], 1, "{scenario:#}");
+            let cells = run["cells"].as_array().unwrap();
+            let evidence = &cells[1]["evidence"][0];
+            assert_eq!((&evidence["fault"], &evidence["call"]), (&fault["mode"], &json!("the conversation")));
         }
     }
 }
@@ -185,6 +188,41 @@ fn a_fault_that_cannot_be_applied_says_what_to_write() {
     }
 }
 
+/// One process answers both conversations, so its calls in the slot's scope may be those of either.
+#[test]
+fn calls_of_a_python_agent_are_not_those_of_a_conversation() {
+    let sessions = Sessions::new();
+    let module = format!(
+        "import urllib.request\n\
+         turns = []\n\
+         def chat(prompt):\n    \
+             turns.append(prompt)\n    \
+             tool = 'http://{}/json'\n    \
+             urllib.request.urlopen(tool, '|'.join(turns).encode(), 60).read()\n    \
+             return 'Noted.'\n",
+        sessions.desk.tool.address
+    );
+    std::fs::write(sessions.desk.directory.path().join("notes.py"), module).unwrap();
+    let agent = sessions.agent("none");
+    let invariants = json!([{ "id": "it", "type": "no_cross_session" }]);
+    let clean = json!([{ "name": "clean" }]);
+    let mut suite = suite(&agent, &invariants, &clean, &["Add a pen.", "Add a book."]);
+    suite["agent"] = json!({ "type": "python", "endpoint": "notes:chat" });
+    let printed = sessions
+        .desk
+        .run(&["contract", "run", "--json"], &sessions.desk.write(&suite));
+    let run =
+        serde_json::from_str(&printed.out).unwrap_or_else(|error| panic!("{error}: {printed:#?}"));
+    let (state, reason) = cell(&run, "clean");
+    let is_expected = state == "passed" && reason.contains("calls were not judged");
+    assert!(is_expected, "{state}: {reason}\n{run:#}");
+    assert_ne!(
+        run["cells"][0]["evidence"][0]["exchanges"],
+        json!([]),
+        "{run:#}"
+    );
+}
+
 #[test]
 fn the_example_of_the_page_runs() {
     let sessions = Sessions::new();
@@ -195,8 +233,11 @@ fn the_example_of_the_page_runs() {
         let agent = sessions.agent(bug);
         let file = sessions.desk.directory.path().join("suite.yaml");
         std::fs::write(&file, example.replace("http://127.0.0.1:8000", &agent.url)).unwrap();
-        sessions
-            .contract(&file, &["--min-score", "100"])
-            .ended(code);
+        let printed = sessions.contract(&file, &["--min-score", "100"]);
+        printed.ended(code);
+        if bug == "invents" {
+            printed
+                .out_has("1 × admits-loss (medium): reset on the conversation, under session-lost");
+        }
     }
 }

@@ -3,10 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 
-use squall_harness::run::RunRecord;
-
 use super::path::Name;
-use super::runs::find;
+use super::runs::{find, with_continued};
 use crate::access::Caller;
 use crate::page::{self, ListPage};
 use crate::problem::ApiProblem;
@@ -17,11 +15,6 @@ use crate::tasks;
 
 /// Greatest offset of a page.
 const FURTHEST: usize = 1_000_000_000;
-
-/// The interrupted run that an exploration continues.
-fn resumed_by(run: &RunRecord) -> Option<String> {
-    run.exploration.as_ref()?.resumed.clone()
-}
 
 /// The failed invocations of a run, in the order of its cells.
 pub(super) async fn list(
@@ -37,14 +30,9 @@ pub(super) async fn list(
     });
     params.finish()?;
     let run = find(&state, &caller, &id).await?;
-    let mut recorded = state.store.run_exchanges(&run.id).await?;
-    let mut resumed = resumed_by(&run);
-    while let Some(earlier) = match &resumed {
-        Some(earlier) => state.runs.find(caller.workspace(), earlier).await?,
-        None => None,
-    } {
-        recorded.extend(state.store.run_exchanges(&earlier.id).await?);
-        resumed = resumed_by(&earlier);
+    let mut recorded = Vec::new();
+    for id in with_continued(&state, &caller, &run).await? {
+        recorded.extend(state.store.run_exchanges(&id).await?);
     }
     let mut items = tasks::blocking(move || incidents::of(&run, &recorded)).await;
     let before = before.unwrap_or(0).min(items.len());

@@ -12,7 +12,7 @@ use squall_journal::record::ExchangeRecord;
 use squall_journal::timestamp;
 
 use super::path::Name;
-use super::runs::find;
+use super::runs::{find, with_continued};
 use crate::access::Caller;
 use crate::problem::ApiProblem;
 use crate::query::Params;
@@ -40,7 +40,7 @@ pub(super) async fn show(
             run.state.as_str()
         )));
     }
-    let exchanges = exchanges(&state, &run).await?;
+    let exchanges = exchanges(&state, &caller, &run).await?;
     let id = run.id.clone();
     let text = tasks::blocking(move || {
         let made_at = timestamp::rfc3339(state.recorder.unix_ms(Instant::now()));
@@ -52,8 +52,13 @@ pub(super) async fn show(
 }
 
 /// Exchanges in the run's evidence, from memory or the store.
-async fn exchanges(state: &ApiState, run: &RunRecord) -> Result<Vec<ExchangeRecord>, ApiProblem> {
+async fn exchanges(
+    state: &ApiState,
+    caller: &Caller,
+    run: &RunRecord,
+) -> Result<Vec<ExchangeRecord>, ApiProblem> {
     state.settled().await;
+    let runs = with_continued(state, caller, run).await?;
     let mut found = Vec::new();
     for id in wanted(run).iter().filter_map(|id| id.parse().ok()) {
         match (state.recorder.exchange(id), &state.journal) {
@@ -62,8 +67,8 @@ async fn exchanges(state: &ApiState, run: &RunRecord) -> Result<Vec<ExchangeReco
             (None, None) => {}
         }
     }
-    // A report shows the run's own exchanges only, even if its evidence lists others.
-    found.retain(|exchange| exchange.run.as_ref() == Some(&run.id));
+    // A report shows only exchanges of the run and of those that it continues, even if its evidence lists others.
+    found.retain(|exchange| exchange.run.as_ref().is_some_and(|id| runs.contains(id)));
     Ok(found)
 }
 

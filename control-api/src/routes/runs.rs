@@ -168,3 +168,21 @@ pub(super) async fn find(
     let found = state.runs.find(caller.workspace(), id).await?;
     found.ok_or_else(|| runs::unknown(id))
 }
+
+/// Ids of a run and of the interrupted runs that it continues, whose exchanges are in its evidence too.
+pub(super) async fn with_continued(
+    state: &ApiState,
+    caller: &Caller,
+    run: &RunRecord,
+) -> Result<Vec<String>, ApiProblem> {
+    let resumed = |run: &RunRecord| run.exploration.as_ref()?.resumed.clone();
+    let mut ids = vec![run.id.clone()];
+    let mut next = resumed(run);
+    while let Some(id) = next.take() {
+        if let Some(earlier) = state.runs.find(caller.workspace(), &id).await? {
+            next = resumed(&earlier);
+            ids.push(id);
+        }
+    }
+    Ok(ids)
+}

@@ -1,5 +1,7 @@
 //! `squall runs`: lists, shows, compares, follows, approves and cancels runs.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use squall_harness::run::{RunRecord, RunState};
 use squall_harness::scores;
@@ -13,6 +15,9 @@ use crate::render::paint::Paint;
 use crate::render::table::Table;
 use crate::render::{output, run as render};
 use crate::text;
+
+/// Most runs whose suites are named in an error.
+const MOST_LISTED: usize = 200;
 
 pub(super) async fn run(action: RunsCommand) -> Result<(), Failure> {
     match action {
@@ -52,8 +57,14 @@ pub(super) async fn run(action: RunsCommand) -> Result<(), Failure> {
         RunsCommand::Trend { suite, last, read } => {
             let (limit, name) = (Some(last.to_string()), Some(suite.clone()));
             let path = path(&[RUNS], &[("limit", limit), ("suite", name)]);
-            let page = host::read(&read.store, None, async |client| client.get(&path).await);
-            trend(page.await?, &suite, read.json)
+            let runs = async |client: &Client| {
+                let page: ResponsePage<Value> = client.get(&path).await?;
+                if page.items.is_empty() {
+                    return Err(unknown_suite(client, &suite).await?);
+                }
+                Ok(page)
+            };
+            trend(host::read(&read.store, None, runs).await?, read.json)
         }
         RunsCommand::Export {
             run,
@@ -172,17 +183,27 @@ fn compare(
     Ok(())
 }
 
+/// The error for a suite without runs, with the names of those that have some.
+async fn unknown_suite(client: &Client, suite: &str) -> Result<Failure, Failure> {
+    let all = path(&[RUNS], &[("limit", Some(MOST_LISTED.to_string()))]);
+    let page: ResponsePage<RunRecord> = client.get(&all).await?;
+    let names = page.items.iter().map(|run| format!("`{}`", run.name));
+    let names: Vec<_> = names.collect::<BTreeSet<_>>().into_iter().collect();
+    let known = match &names[..] {
+        [] => "there are no runs".to_owned(),
+        names => format!("there are runs of {}", names.join(", ")),
+    };
+    Ok(Failure::Usage(format!(
+        "no run of a suite `{suite}`; {known}"
+    )))
+}
+
 /// Runs of a suite, newest first in the page.
-fn trend(page: ResponsePage<Value>, suite: &str, as_json: bool) -> Result<(), Failure> {
+fn trend(page: ResponsePage<Value>, as_json: bool) -> Result<(), Failure> {
     let mut items = page.items;
     items.reverse();
     if as_json {
         return output::json(&json!({ "items": items }));
-    }
-    if items.is_empty() {
-        return output::line(&format!(
-            "no runs of a suite `{suite}`; `squall runs list` lists what exists"
-        ));
     }
     let paint = Paint::stdout();
     let mut table = Table::new([

@@ -179,5 +179,7 @@ fn repeats_are_judged_and_runs_are_compared_by_what_is_beyond_chance() {
     trend.out_has("██████████".get(..9).unwrap());
     let items = document(&squall(&desk, &["runs", "trend", "weather", "--json"]));
     assert_eq!(items["items"].as_array().unwrap().len(), 4);
-    squall(&desk, &["runs", "trend", "other"]).out_has("no runs of a suite `other`");
+    let unknown = squall(&desk, &["runs", "trend", "other"]);
+    unknown.ended(2);
+    unknown.err_has("no run of a suite `other`; there are runs of `weather`");
 }

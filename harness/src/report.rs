@@ -33,7 +33,7 @@ use squall_journal::record::ExchangeRecord;
 use squall_journal::redact::Redactor;
 
 pub(crate) use self::advice::is_delay;
-pub use self::exploration::{HeatMap, exploration_lines, heat_map};
+pub use self::exploration::{FAILED_PAIRS, HeatMap, exploration_lines, heat_map};
 pub use self::failures::{FailedInvocation, FailureGroup, failed_invocations, failure_groups};
 pub use self::html::page_policy;
 pub use self::json::escaped;

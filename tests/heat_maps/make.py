@@ -56,7 +56,7 @@ def explore(agent, budget, directory):
 def section(agent, run, report):
     """The figures and the map of the report."""
     packages = ", ".join(f"{package} {version(package)}" for package in AGENTS[agent])
-    heat = re.search(r"^- \d+ points executed.*?(?=\n\n[^|\d\s-])", report, flags=re.S | re.M)
+    heat = re.search(r"^- \d+ points executed.*?(?=\n\n(?!Failed under)[^|\d\s-])", report, flags=re.S | re.M)
     heat = re.sub("</?code>", "`", html.unescape(heat[0].strip()))
     return f"<!-- {agent} -->\n{packages}; seed {run['seed']}.\n\n{heat}\n<!-- /{agent} -->"
 

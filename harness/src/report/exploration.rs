@@ -1,7 +1,10 @@
 //! An exploration over calls: its figures, and the heat map of calls × faults.
 
 use crate::count::count;
-use crate::run::{ExplorationRecord, FaultSpace, RunRecord};
+use crate::run::{ExplorationRecord, FaultSpace, PointState, RunRecord};
+
+/// The heading of the failed points that have no cell in the map.
+pub const FAILED_PAIRS: &str = "Failed under a pair of faults:";
 
 /// The result of each fault on each call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +14,8 @@ pub struct HeatMap {
     /// For each fault a cell for each call: `passed`, `failed`, `not reached`, `not judged` or `not run`; `None`: the
     /// call's kind does not have the fault.
     pub rows: Vec<(String, Vec<Option<&'static str>>)>,
+    /// The failed points without a cell: pairs of faults on calls of the clean run.
+    pub failed_pairs: Vec<String>,
 }
 
 /// The heat map of an exploration. Calls that occur only under other faults are tried under those.
@@ -46,9 +51,16 @@ pub fn heat_map(exploration: &ExplorationRecord) -> HeatMap {
         });
         (fault.clone(), row.collect())
     });
+    let failed = exploration.in_state(PointState::Failed);
+    let pairs = failed.filter(|point| {
+        let last = point.faults.last();
+        let cell = last.and_then(|last| exploration.single_on(last.call, &last.fault));
+        cell.is_none_or(|cell| cell.faults != point.faults)
+    });
     HeatMap {
         calls: calls.collect(),
         rows: rows.collect(),
+        failed_pairs: pairs.map(|point| point.name.clone()).collect(),
     }
 }
 
@@ -101,14 +113,16 @@ mod tests {
             })
         };
         let point = |faults: &[(usize, &str)], state: &str| {
+            let name: Vec<_> = faults.iter().map(|(_, fault)| *fault).collect();
             let faults = faults
                 .iter()
                 .map(|(call, fault)| json!({ "call": call, "fault": fault }));
-            json!({ "name": "n", "faults": faults.collect::<Vec<_>>(), "state": state, "behaviour": "" })
+            let name = name.join(" and ");
+            json!({ "name": name, "faults": faults.collect::<Vec<_>>(), "state": state, "behaviour": "" })
         };
         let mut run = testing::run();
         let exploration = json!({
-            "budget": 9, "invocations": 6, "resumed": null,
+            "budget": 9, "invocations": 6, "resumed": null, "suite": {},
             "calls": [
                 call("model m", 1, &[], &["reset_peer", "empty"]),
                 call("s|earch", 1, &[], &["error", "reset_peer"]),
@@ -144,6 +158,7 @@ mod tests {
             ("empty", &[Some("not run"), None, None]),
             ("error", &[None, Some("passed"), Some("not judged")]),
         ]);
+        assert_eq!(map.failed_pairs, ["empty and error"]);
         assert_eq!(exploration_lines(&run), [
             "5 points executed in 6 invocations of at most 9: 1 passed, 2 failed, 1 not reached, 1 not judged",
             "single faults: 80.0 % of 5 points covered: 4 executed, 0 pruned, 1 left",
@@ -153,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_report_for_people_shows_the_map_and_not_the_matrix() {
+    fn every_report_for_people_shows_the_map_with_failed_pairs_and_not_the_matrix() {
         let report = Report {
             run: explored(),
             ..testing::fixture()
@@ -167,7 +182,10 @@ mod tests {
             ),
         ] {
             let text = report.render(format);
-            assert!(text.contains(map) && !text.contains(matrix), "{text}");
+            let pair = "Failed under a pair of faults:";
+            let shown =
+                text.contains(map) && text.contains(pair) && text.contains("empty and error");
+            assert!(shown && !text.contains(matrix), "{text}");
         }
     }
 }

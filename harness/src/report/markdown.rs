@@ -10,7 +10,7 @@
 )]
 
 use super::advice::advice;
-use super::exploration::{exploration_lines, heat_map};
+use super::exploration::{FAILED_PAIRS, exploration_lines, heat_map};
 use super::shown::cut;
 use super::story::Wire;
 use super::{Report, axes, next_step, rank, severity_rank, words};
@@ -140,6 +140,12 @@ fn heat(run: &RunRecord, exploration: &ExplorationRecord) -> String {
         .zip(&map.calls)
         .map(|(number, call)| format!("{number}. {}\n", html(call)));
     append(&mut text, calls.collect(), MOST_MATRIX);
+    if !map.failed_pairs.is_empty() {
+        text += &format!("\n{FAILED_PAIRS}\n\n");
+        let pairs = map.failed_pairs.iter();
+        let pairs = pairs.map(|pair| format!("- {}\n", html(pair)));
+        append(&mut text, pairs.collect(), MOST_MATRIX);
+    }
     text + "\n"
 }
 

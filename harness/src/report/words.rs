@@ -311,9 +311,9 @@ fn search(search: &SearchRecord) -> String {
     )
 }
 
-/// The shrunk failures, a line each.
+/// The shrunk failures, a line each. Those of an exploration are points of its heat map, or listed below it.
 pub fn shrunk(run: &RunRecord) -> Vec<String> {
-    let shrunk = run.shrunk.iter();
+    let shrunk = run.shrunk.iter().filter(|_| run.exploration.is_none());
     let line =
         |one: &ShrunkRecord| format!("{} in {}: {}", one.invariant, one.scenario, one.result());
     shrunk.map(line).collect()

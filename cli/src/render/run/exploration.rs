@@ -1,6 +1,6 @@
 //! The heat map of an exploration: a line for each fault, a column for each call.
 
-use squall_harness::report::{exploration_lines, heat_map};
+use squall_harness::report::{FAILED_PAIRS, exploration_lines, heat_map};
 use squall_harness::run::{ExplorationRecord, RunRecord};
 
 use crate::render::clean;
@@ -50,6 +50,12 @@ pub(super) fn render(
     let mut lines: Vec<String> = table.render().lines().map(str::to_owned).collect();
     lines.push(paint.faint(legend));
     lines.extend(calls);
+    if !map.failed_pairs.is_empty() {
+        lines.push(String::new());
+        lines.push(FAILED_PAIRS.to_owned());
+        let pairs = map.failed_pairs.iter();
+        lines.extend(pairs.flat_map(|pair| wrap(&format!("  {}", clean(pair, CALL)), WIDTH)));
+    }
     lines.push(String::new());
     lines.extend(
         exploration_lines(run)

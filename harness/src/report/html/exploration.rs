@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{headings, prose, scrolled};
-use crate::report::exploration::{exploration_lines, heat_map};
+use crate::report::exploration::{FAILED_PAIRS, exploration_lines, heat_map};
 use crate::run::RunRecord;
 
 pub(super) fn part(run: &RunRecord) -> Option<Markup> {
@@ -35,5 +35,9 @@ pub(super) fn part(run: &RunRecord) -> Option<Markup> {
         @for line in exploration_lines(run) { p { (prose(&line)) } }
         (scrolled("Heat map of faults and calls", &table))
         ol { @for call in &map.calls { li { (call) } } }
+        @if !map.failed_pairs.is_empty() {
+            p { (FAILED_PAIRS) }
+            ul { @for pair in &map.failed_pairs { li { (pair) } } }
+        }
     })
 }

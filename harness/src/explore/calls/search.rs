@@ -167,21 +167,25 @@ impl CallSearch {
         }
     }
 
-    /// Whether the last fault fails alone on a call of the same name. A retry would show that failure again.
+    /// Whether the last fault fails on a call of the same name under some of these faults, or alone. The point would
+    /// show that failure again.
     fn is_failure_again(&self, faults: &[PointFault]) -> bool {
         let calls = &self.record.calls;
-        let Some(last) = faults
-            .last()
-            .filter(|last| !calls[last.call].under.is_empty())
-        else {
+        let Some((last, first)) = faults.split_last() else {
             return false;
         };
-        self.record
-            .in_state(PointState::Failed)
-            .any(|point| match &point.faults[..] {
-                [one] => one.fault == last.fault && calls[one.call].call == calls[last.call].call,
-                _ => false,
-            })
+        if calls[last.call].under.is_empty() {
+            return false;
+        }
+        self.record.in_state(PointState::Failed).any(|point| {
+            let Some((known, under)) = point.faults.split_last() else {
+                return false;
+            };
+            known.fault == last.fault
+                && calls[known.call].call == calls[last.call].call
+                && under.len() < first.len()
+                && under.iter().all(|one| first.contains(one))
+        })
     }
 
     fn planned(&self, faults: Vec<PointFault>) -> Planned {

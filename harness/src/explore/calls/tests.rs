@@ -195,6 +195,55 @@ fn points_are_tried_on_all_calls_before_the_next_fault_and_pairs_come_last() {
 }
 
 #[test]
+fn a_failure_of_a_fallback_is_executed_once_and_not_under_more_faults() {
+    let mut search = CallSearch::new(100, 1, vec![call("search", 1, 1)], None);
+    let second = ExploredCall {
+        number: 2,
+        ..call("backup", 3, 2)
+    };
+    let fallbacks = [
+        vec![call("backup", 2, 2)],
+        vec![call("backup", 2, 2), second],
+        vec![],
+    ];
+    let mut names = Vec::new();
+    loop {
+        let points = search.next();
+        if points.is_empty() {
+            break;
+        }
+        for point in points {
+            let fails = point
+                .faults
+                .last()
+                .is_some_and(|last| last.call == 1 && last.fault == "error");
+            let observed = PointResult {
+                state: if fails {
+                    PointState::Failed
+                } else {
+                    PointState::Passed
+                },
+                behaviour: String::new(),
+                calls: fallbacks[point.faults.len().min(3) - 1].clone(),
+            };
+            search.add(&point, observed);
+            names.push(point.name);
+        }
+    }
+    // Without `error` on the second call of `backup`, which would fail like that on the first one.
+    assert_eq!(
+        names,
+        [
+            "error on the 1st call of search",
+            "error on the 1st call of search and error on the 1st call of backup",
+            "error on the 1st call of search and reset_peer on the 1st call of backup",
+            "error on the 1st call of search and reset_peer on the 1st call of backup and reset_peer on the 2nd call of backup",
+        ]
+    );
+    assert_eq!(search.record().single.pruned, 1);
+}
+
+#[test]
 #[rustfmt::skip]
 fn a_call_has_the_conditions_that_match_it_and_its_number_among_them() {
     let mut batch = Sent::mcp("hotels", "{}", 4);

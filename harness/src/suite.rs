@@ -12,6 +12,7 @@
 mod chaos;
 mod check;
 mod contract;
+mod digests;
 mod files;
 mod machine;
 mod replays;

@@ -18,11 +18,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 pub use self::key::{KeyError, SigningKey};
 use super::Report;
-use crate::digest::{hex, sha256};
+use crate::digest::{canonical, hex, sha256};
 use crate::run::{
     CoverageRecord, DemandRecord, DocumentVersion, RunKind, RunRecord, RunState, ScenarioRecord,
     ScoresRecord,
@@ -274,25 +274,6 @@ fn sealed(statement: &Statement, signature: &str) -> String {
 /// The seal before base64 encoding: only a statement and its signature.
 fn seal_of(statement: &Value, signature: &str) -> String {
     canonical(&json!({ "statement": statement, "signature": signature }))
-}
-
-/// JSON with sorted keys and no spaces; numbers as they are written.
-fn canonical(value: &Value) -> String {
-    fn sorted(value: &Value) -> Value {
-        match value {
-            Value::Object(members) => {
-                let mut members: Vec<_> = members.iter().collect();
-                members.sort_by_key(|(name, _)| *name);
-                let sorted = members
-                    .into_iter()
-                    .map(|(name, value)| (name.clone(), sorted(value)));
-                Value::Object(sorted.collect::<Map<_, _>>())
-            }
-            Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-            other => other.clone(),
-        }
-    }
-    sorted(value).to_string()
 }
 
 fn around<'f>(file: &'f [u8], middle: &[u8]) -> (&'f [u8], &'f [u8]) {

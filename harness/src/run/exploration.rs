@@ -1,5 +1,7 @@
 //! What an exploration over calls executed and found.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,6 +16,9 @@ pub struct ExplorationRecord {
     pub invocations: u64,
     /// The interrupted run that it continues; `null` if there is none.
     pub resumed: Option<String>,
+    /// SHA-256 of each member of the suite on which the results depend.
+    #[serde(default)]
+    pub suite: BTreeMap<String, String>,
     /// The agent's calls: those of the clean run, then those that occurred only under a fault.
     pub calls: Vec<ExploredCall>,
     /// The executed points, in order.
@@ -123,6 +128,15 @@ impl ExplorationRecord {
     /// Executed points in a state.
     pub fn in_state(&self, state: PointState) -> impl Iterator<Item = &FaultPoint> + Clone {
         self.points.iter().filter(move |point| point.state == state)
+    }
+
+    /// The members of a suite with these digests that differ from those of the exploration.
+    pub fn changed_members(&self, digests: &BTreeMap<String, String>) -> Vec<String> {
+        let names: BTreeSet<_> = self.suite.keys().chain(digests.keys()).collect();
+        let changed = names
+            .into_iter()
+            .filter(|name| self.suite.get(*name) != digests.get(*name));
+        changed.cloned().collect()
     }
 
     /// The executed point with this fault on this call and no other fault but those under which the call occurs.

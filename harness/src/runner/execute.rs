@@ -161,9 +161,8 @@ async fn tried(
     let (reach, tell) = (&*context.reach, context.tell);
     let mut ran = if spec.kind == RunKind::Explore {
         let invariants = judging(&spec.suite).map_err(|wrong| RunError::Agent(wrong.message))?;
-        let prompts = &spec.suite.golden_prompts;
         let (budget, earlier) = (spec.invocations(), spec.resumed.as_deref());
-        let mut exploring = Exploring::new(prompts, invariants, budget, earlier, tell);
+        let mut exploring = Exploring::new(&spec.suite, invariants, budget, earlier, tell);
         exploring.report_earlier().await;
         let mut ran = run(&plan, &mut exploring, driver, reach, &scopes, tell).await?;
         exploring.finish(&mut ran)?;

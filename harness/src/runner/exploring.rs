@@ -18,12 +18,14 @@ use crate::run::{
     ScenarioRecord, ShrunkRecord,
 };
 use crate::scores::{Column, Matrix, RunOutcome, score_of};
+use crate::suite::Suite;
 
 /// Name of the clean scenario.
 const CLEAN: &str = "clean";
 
 /// An exploration in progress.
 pub(super) struct Exploring<'s> {
+    suite: &'s Suite,
     prompts: &'s [Prompt],
     invariants: &'s [Invariant],
     budget: u64,
@@ -40,14 +42,15 @@ pub(super) struct Exploring<'s> {
 impl<'s> Exploring<'s> {
     /// `earlier` is the interrupted run that is continued.
     pub(super) fn new(
-        prompts: &'s [Prompt],
+        suite: &'s Suite,
         invariants: &'s [Invariant],
         budget: u64,
         earlier: Option<&'s RunRecord>,
         tell: &'s dyn Tell,
     ) -> Self {
         Self {
-            prompts,
+            suite,
+            prompts: &suite.golden_prompts,
             invariants,
             budget,
             earlier,
@@ -73,7 +76,7 @@ impl<'s> Exploring<'s> {
 
     /// Adds the results of the whole exploration to those of the executed rounds.
     pub(super) fn finish(&self, ran: &mut Ran) -> Result<(), RunError> {
-        let Some(record) = self.search.as_ref().map(CallSearch::record) else {
+        let Some(record) = self.search.as_ref().map(|search| self.record(search)) else {
             return Ok(());
         };
         let cells: Vec<CellRecord> = self.earlier_cells().cloned().collect();
@@ -109,6 +112,14 @@ impl<'s> Exploring<'s> {
         });
         ran.exploration = Some(record);
         Ok(())
+    }
+
+    /// What was executed and found so far.
+    fn record(&self, search: &CallSearch) -> ExplorationRecord {
+        ExplorationRecord {
+            suite: self.suite.digests(),
+            ..search.record()
+        }
     }
 
     fn earlier_cells(&self) -> impl Iterator<Item = &CellRecord> {
@@ -182,7 +193,7 @@ impl<'s> Rounds<'s> for Exploring<'s> {
             }
         }
         self.planned = search.next();
-        let record = search.record();
+        let record = self.record(&search);
         self.search = Some(search);
         let trials = self.planned.iter().map(|point| {
             let place = usize::try_from(point.prompt).unwrap_or(usize::MAX) - 1;

@@ -198,8 +198,8 @@ pub(crate) async fn read(
     let suite = ordered.await?;
     let baseline = reading.baseline(options.baseline).await?;
     let resumed = match &suite {
-        Some((name, _)) if options.resume == Some(true) => {
-            reading.interrupted(name, options.seed).await?
+        Some((name, suite)) if options.resume == Some(true) => {
+            reading.interrupted(name, suite, options.seed).await?
         }
         Some(_) | None => None,
     };

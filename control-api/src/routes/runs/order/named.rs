@@ -190,6 +190,7 @@ impl OrderReader<'_> {
     pub(super) async fn interrupted(
         &mut self,
         name: &str,
+        suite: &Suite,
         seed: Option<u64>,
     ) -> Result<Option<Arc<RunRecord>>, ApiProblem> {
         let filter = RunFilter {
@@ -205,10 +206,21 @@ impl OrderReader<'_> {
             Some(_) | None => None,
         };
         let found = found.filter(|run| run.exploration.is_some());
+        let exploration = found.as_ref().and_then(|run| run.exploration.as_ref());
+        let changed =
+            exploration.map_or_else(Vec::new, |one| one.changed_members(&suite.digests()));
         match &found {
             None => {
                 let what = format!(
                     "no exploration of suite `{name}` is there to continue: leave `resume` out to start one"
+                );
+                self.add("/options/resume", what);
+            }
+            Some(run) if !changed.is_empty() => {
+                let what = format!(
+                    "run `{}` has another `{}`: take its suite, or leave `resume` out to start a new exploration",
+                    run.id,
+                    changed.join("`, `")
                 );
                 self.add("/options/resume", what);
             }

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 
 use super::{StoreArgs, seed};
 use crate::config::address;
+use crate::failure::Failure;
 
 /// Default suite file.
 pub(crate) const DEFAULT_SUITE: &str = "suite.yaml";
@@ -136,15 +137,16 @@ pub(crate) struct ExploreArgs {
     /// Continue the suite's last exploration, which was interrupted or had a smaller budget
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Of an application with state: number of episodes; each begins with a reset
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub(crate) episodes: u64,
-    /// Actions of each episode
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub(crate) steps: u64,
-    /// Share of actions that are drawn instead of chosen by what was learned, 0 to 1
-    #[arg(long, value_name = "X", default_value_t = 0.2, value_parser = share)]
-    pub(crate) epsilon: f64,
+    /// Of an application with state: number of episodes; each begins with a reset [default: 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) episodes: Option<u64>,
+    /// Of an application with state: actions of each episode [default: 15]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) steps: Option<u64>,
+    /// Of an application with state: share of actions that are drawn instead of chosen by what was learned, 0 to 1
+    /// [default: 0.2]
+    #[arg(long, value_name = "X", value_parser = share)]
+    pub(crate) epsilon: Option<f64>,
     #[command(flatten)]
     pub(crate) trial: TrialArgs,
 }
@@ -153,6 +155,49 @@ impl ExploreArgs {
     /// The seed of an exploration over actions.
     pub(crate) fn seed(&self) -> u64 {
         self.trial.seed.unwrap_or(42)
+    }
+
+    /// Rejects the options that have no effect on an exploration over actions, or over calls.
+    pub(crate) fn check(&self, over_actions: bool) -> Result<(), Failure> {
+        let (trial, site) = (&self.trial, &self.trial.site);
+        let of_calls = [
+            ("budget", self.budget.is_some()),
+            ("resume", self.resume),
+            ("concurrency", trial.concurrency.is_some()),
+            ("strict", trial.strict),
+            ("min-score", trial.min_score.is_some()),
+            ("repeat", trial.repeat.is_some()),
+            ("baseline", trial.baseline.is_some()),
+            ("shrink", trial.shrink),
+            ("server", site.server.is_some()),
+            ("config", site.config.is_some()),
+            ("proxy", site.proxy.is_some()),
+            ("api", site.api.is_some()),
+        ];
+        let of_actions = [
+            ("episodes", self.episodes.is_some()),
+            ("steps", self.steps.is_some()),
+            ("epsilon", self.epsilon.is_some()),
+        ];
+        let (other, whose, has) = if over_actions {
+            (
+                &of_calls[..],
+                "the calls of an agent",
+                "the suite has `explore`, which declares an application",
+            )
+        } else {
+            (
+                &of_actions[..],
+                "the actions of an application",
+                "the suite has no `explore`, which declares one",
+            )
+        };
+        match other.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((name, _)) => Err(Failure::Usage(format!(
+                "--{name} is for explorations over {whose}, and {has}: leave it out"
+            ))),
+        }
     }
 
     /// The directory for episodes with an anomaly.

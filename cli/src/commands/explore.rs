@@ -33,6 +33,7 @@ pub(super) async fn run(args: ExploreArgs) -> Result<(), Failure> {
         return Box::pin(until_interrupted(self::replay(replay))).await;
     }
     let suite = LocalSuite::read(&args.trial.suite.file)?;
+    args.check(suite.suite.explore.is_some())?;
     match &suite.suite.explore {
         Some(_) => {
             log::start("warn", LogFormat::Text)?;
@@ -114,13 +115,13 @@ async fn explore(args: &ExploreArgs, suite: &LocalSuite) -> Result<(), Failure> 
     let options = ExplorerOptions {
         suite: file.display().to_string(),
         seed: args.seed(),
-        epsilon: args.epsilon,
-        steps: args.steps,
+        epsilon: args.epsilon.unwrap_or(0.2),
+        steps: args.steps.unwrap_or(15),
     };
     let mut explorer = Explorer::new(options, settings.choices());
     let mut environment = Environment::open(suite, settings).await?;
     let (mut episodes, mut broken_off) = (Vec::new(), None);
-    for number in 1..=args.episodes {
+    for number in 1..=args.episodes.unwrap_or(5) {
         environment.begin(args.seed(), number).await?;
         let episode = match explorer.episode(&mut environment.application, number).await {
             Ok(episode) => episode.without_secrets(&suite.suite.redactor),

@@ -339,6 +339,18 @@ fn what_prevents_an_exploration_is_reported() {
     let unreachable = explore(&desk, &[]);
     unreachable.ended(3);
     unreachable.err_has("reset");
+    for (option, value) in [
+        ("--budget", Some("9")),
+        ("--resume", None),
+        ("--repeat", Some("2")),
+    ] {
+        let words: Vec<_> = [option].into_iter().chain(value).collect();
+        let useless = explore(&desk, &words);
+        useless.ended(2);
+        useless.err_has(&format!(
+            "{option} is for explorations over the calls of an agent"
+        ));
+    }
     desk.write(&json!({ "explore": { "base_url": "x" } }));
     explore(&desk, &[]).ended(2);
     desk.write(&json!({ "explore": part, "golden_prompts": ["x"] }));

@@ -132,7 +132,8 @@ pub(crate) async fn run_suite(
     let mut written = reports.write(finished.host.client(), run).await;
     let mut replays = String::new();
     if run.kind == RunKind::Explore && written.is_ok() {
-        let directory = reports.directory().join("sessions");
+        // A folder for each run, so that those of other runs are not mistaken for its own.
+        let directory = reports.directory().join("sessions").join(&run.id);
         match exported(finished.host.client(), run, &directory, &trial.suite.file).await {
             Ok(line) => replays = line,
             Err(failure) => written = Err(failure),

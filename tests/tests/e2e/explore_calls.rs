@@ -138,14 +138,18 @@ fn planted_bugs_are_found_within_the_budget_and_none_in_the_repaired_agent() {
         2,
         "{run:#}"
     );
-    let sessions = desk.directory.path().join("reports/sessions");
-    assert_eq!(std::fs::read_dir(&sessions).unwrap().count(), planted.len());
-    assert!(
-        told.err.contains("replay sessions in ./reports/sessions"),
-        "{}",
-        told.err
-    );
-    let replay = ["replay", "run", "--expect-failure", "reports/sessions"];
+    let id = run["id"].as_str().unwrap();
+    let sessions = format!("reports/sessions/{id}");
+    let written = std::fs::read_dir(desk.directory.path().join(&sessions));
+    assert_eq!(written.unwrap().count(), planted.len());
+    told.err_has(&format!("replay sessions in ./{sessions}"));
+    let shown = desk.squall(&["runs", "show", id]).output().unwrap();
+    let pair = format!("Failed under a pair of faults: {}", planted[4]);
+    let shown = String::from_utf8_lossy(&shown.stdout);
+    let shown: Vec<_> = shown.split_whitespace().collect();
+    let shown = shown.join(" ");
+    assert!(shown.contains(&pair), "{shown}");
+    let replay = ["replay", "run", "--expect-failure", &sessions];
     let replayed = desk.run(&replay, &desk.write(&suite(&world, "explored:planted")));
     replayed.ended(0);
 
@@ -164,6 +168,20 @@ fn planted_bugs_are_found_within_the_budget_and_none_in_the_repaired_agent() {
         "{shown}"
     );
     eprintln!("{shown}");
+
+    // The newest exploration is of the repaired agent.
+    let other = desk.run(
+        &["explore", "--resume"],
+        &desk.write(&suite(&world, "explored:planted")),
+    );
+    other.ended(2);
+    other.err_has("has another `agent`");
+    let useless = desk.run(
+        &["explore", "--steps", "3"],
+        &desk.write(&suite(&world, "explored:planted")),
+    );
+    useless.ended(2);
+    useless.err_has("--steps is for explorations over the actions of an application");
 }
 
 #[test]
@@ -251,6 +269,21 @@ fn an_exploration_that_a_stopping_daemon_interrupts_is_resumed_to_the_same_resul
     let resumed = daemon.api.ask_for_run(&order(json!({ "resume": true })));
     let mut resumed = when(&daemon, &resumed, is_over);
     assert_eq!(resumed["exploration"]["resumed"], interrupted["id"]);
+    // Failures that were taken over list their faults too.
+    let report = format!(
+        "/v1/runs/{}/report?format=jsonl",
+        resumed["id"].as_str().unwrap()
+    );
+    let lines = daemon.api.call("GET", &report, None).text();
+    let earlier = failed(&interrupted["exploration"]);
+    assert!(
+        !earlier.is_empty() && lines.lines().count() >= earlier.len(),
+        "{lines}"
+    );
+    for line in lines.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_ne!(line["faults"], json!([]), "{line:#}");
+    }
     assert!(
         resumed["coverage"]["agent_invocations"].as_u64()
             < whole["coverage"]["agent_invocations"].as_u64()

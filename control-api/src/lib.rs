@@ -37,6 +37,7 @@ mod stored_documents;
 mod stored_journal;
 mod stored_profiles;
 mod stored_tokens;
+mod switchers;
 mod tasks;
 mod trust;
 mod workspace;
@@ -54,6 +55,7 @@ pub use self::store::Retain;
 pub use self::stored_journal::{ExchangeChoice, JournalOptions, StoredJournal, prune};
 pub use self::stored_profiles::StoredProfiles;
 pub use self::stored_tokens::StoredTokens;
+pub use self::switchers::Switchers;
 pub use self::trust::{Trust, TrustConfig};
 pub use self::workspace::is_workspace_name;
 

@@ -23,6 +23,7 @@ use crate::store::Store;
 use crate::stored_journal::StoredJournal;
 use crate::stored_profiles::{StoredProfiles, view};
 use crate::stored_tokens::StoredTokens;
+use crate::switchers::Switchers;
 use crate::tasks;
 use crate::trust::Trust;
 
@@ -55,6 +56,8 @@ pub struct ApiState {
     pub traces: Arc<CollectedTraces>,
     /// The audit log.
     pub audit: Arc<AuditLog>,
+    /// Who switched what is in force.
+    pub switchers: Arc<Switchers>,
     /// What documents that arrive by API may do.
     pub trust: Arc<Trust>,
     /// Returns the interception CA's certificate as PEM. Called for each request: the CA may be rotated.

@@ -75,8 +75,6 @@ pub(crate) struct ApiErrorDetail {
     pub(crate) detail: String,
     #[serde(default)]
     pub(crate) pointer: Option<String>,
-    #[serde(default)]
-    pub(crate) parameter: Option<String>,
 }
 
 impl ApiError {
@@ -152,6 +150,12 @@ impl ApiClient {
             let detail = format!("GET {path} cannot be read: {error}");
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
         })
+    }
+
+    /// The text at `path`, such as metrics.
+    pub(crate) async fn text(&self, path: &str) -> Result<String, ApiError> {
+        let body = self.bytes(Method::GET, path, None).await?;
+        Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
     /// Sends a JSON document, or nothing; returns the response's.

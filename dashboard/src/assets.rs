@@ -37,7 +37,7 @@ macro_rules! assets {
 static ALL: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     let files = assets!(
         "htmx.js" "htmx-sse.js" "idiomorph.js" "uplot.js" "uplot.css"
-        "squall.js" "squall.css"
+        "squall.js" "squall.css" "figures.js"
     );
     let files = files.into_iter().map(|(name, bytes)| {
         let hash = hex(&digest(&SHA256, bytes).as_ref()[..8]);

@@ -7,7 +7,7 @@ use crate::visit::{PageContent, Visit};
 use crate::{assets, in_force, text};
 
 /// The navigation: path and name of each page.
-const NAV: [(&str, &str); 1] = [("/live", "Live")];
+const NAV: [(&str, &str); 2] = [("/live", "Live"), ("/chaos", "Chaos")];
 
 /// Scripts may not evaluate text or write styles, and errors are shown where the response would be.
 const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"selfRequestsOnly":true,"historyCacheSize":0,"responseHandling":[{"code":"204","swap":false},{"code":"...","swap":true}]}"#;
@@ -101,13 +101,13 @@ pub(crate) fn csrf(visit: &Visit) -> Markup {
 pub(crate) fn problem(error: &ApiError) -> Markup {
     html! {
         div.problem role="alert" {
-            p { (text::marked(&error.detail)) }
-            @let others: Vec<_> = error.errors.iter().filter(|one| one.detail != error.detail).collect();
+            @let others = &error.errors;
+            @if !others.iter().any(|one| one.detail == error.detail) { p { (text::marked(&error.detail)) } }
             @if !others.is_empty() {
                 ul {
                     @for one in others {
                         li {
-                            @if let Some(place) = one.pointer.as_ref().or(one.parameter.as_ref()) { code { (place) } ": " }
+                            @if let Some(place) = &one.pointer { code { (place) } ": " }
                             (text::marked(&one.detail))
                         }
                     }

@@ -32,7 +32,7 @@ use tokio::runtime::Handle;
 use tower::ServiceExt as _;
 
 use self::gate::Gate;
-use self::pages::{exchange, live, login, stop};
+use self::pages::{chaos, exchange, live, login, stop};
 use self::session::Sessions;
 
 /// Adds the dashboard to `api`, which still answers everything else. Pages are written by the runtime `work`.
@@ -45,6 +45,7 @@ pub fn router(api: Router, work: Handle) -> Router {
     // Its thread accepts connections and ends chaos; nothing else runs there.
     let urgent = Router::new()
         .route("/stop", post(stop::stop))
+        .route("/chaos/stop", post(chaos::stop))
         .layer(middleware::from_fn_with_state(gate.clone(), gate::urgent));
     let open = Router::new()
         .route("/login", get(login::show).post(login::log_in))
@@ -56,6 +57,9 @@ pub fn router(api: Router, work: Handle) -> Router {
         .route("/live/{id}", get(exchange::show))
         .route("/live/{id}/recorded", get(exchange::recorded))
         .route("/live/record", post(exchange::record))
+        .route("/chaos", get(chaos::show).post(chaos::switch))
+        .route("/chaos/scopes", get(chaos::table_part))
+        .route("/chaos/figures", get(chaos::figures_stream))
         .route("/status", get(stop::status))
         .route("/logout", post(login::log_out))
         .layer(middleware::from_fn_with_state(gate.clone(), gate::callers));

@@ -1,5 +1,6 @@
 //! One file a page.
 
+pub(crate) mod chaos;
 pub(crate) mod exchange;
 pub(crate) mod live;
 pub(crate) mod login;

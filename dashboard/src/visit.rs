@@ -110,7 +110,11 @@ pub(crate) fn see_other(path: &str) -> Response {
 
 /// `path` if it is one of this site, else the first page.
 pub(crate) fn local(path: &str) -> &str {
-    let is_local = path.starts_with('/') && !path.starts_with("//") && !path.contains('\\');
+    let is_local = path.starts_with('/')
+        && !path.starts_with("//")
+        && path
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     if is_local { path } else { "/live" }
 }
 
@@ -162,6 +166,29 @@ impl Visit {
         let cookie = Sessions::cookie(session, is_secure);
         if let Ok(cookie) = HeaderValue::from_str(&cookie) {
             response.headers_mut().insert(SET_COOKIE, cookie);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::local;
+
+    #[test]
+    fn only_a_path_of_this_site_is_followed() {
+        for path in ["/chaos", "/live?status=4xx"] {
+            assert_eq!(local(path), path);
+        }
+        for path in [
+            "",
+            "live",
+            "//evil.test",
+            "/\\evil.test",
+            "http://evil.test/",
+            "/a\nb",
+            "/ä",
+        ] {
+            assert_eq!(local(path), "/live", "{path}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { request } from 'node:http'
+import { Agent, request } from 'node:http'
 
 import { flags, packages } from './told.mjs'
 
@@ -61,13 +61,15 @@ export async function against (open, path, options = {}, prepare = async () => {
   return found
 }
 
-// One call through the proxy; the status that the agent gets, or the error's code.
-export function call (url, { scope, method = 'GET', headers = {}, body } = {}) {
+const kept = new Agent({ keepAlive: true })
+
+// One call through the proxy, with `keep` on a connection that is kept; the status that the agent gets, or the error's code.
+export function call (url, { keep, scope, method = 'GET', headers = {}, body } = {}) {
   const proxy = new URL(flags.proxy)
   const all = { host: new URL(url).host, ...headers }
   if (scope) all['x-squall-scope'] = scope
   return new Promise(resolve => {
-    const asked = request({ host: proxy.hostname, port: proxy.port, path: url, method, headers: all }, answer => {
+    const asked = request({ host: proxy.hostname, port: proxy.port, path: url, method, headers: all, agent: keep && kept }, answer => {
       answer.resume()
       answer.on('end', () => resolve(answer.statusCode))
       answer.on('error', error => resolve(error.code))

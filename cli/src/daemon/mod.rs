@@ -24,7 +24,6 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
 use squall_control_api::access::Access;
 use squall_control_api::audit::{AuditEntry, AuditLog};
 use squall_control_api::{
@@ -186,7 +185,6 @@ impl Daemon {
             recordings.look_back().await?;
         }
         let listening = Listening::new(&proxy, api_address);
-        let ca_pem = Bytes::copy_from_slice(ca.pem().as_bytes());
         let state = ApiState {
             readiness: listening.readiness(&stored, journal.as_ref(), &recordings),
             chaos,
@@ -197,12 +195,13 @@ impl Daemon {
             recorder,
             journal,
             metrics,
+            switchers: Arc::default(),
             access,
             tokens,
             traces: Arc::default(),
             trust,
             audit,
-            ca_pem: Arc::new(move || ca_pem.clone()),
+            ca_pem: parts::ca_pem(&ca),
             proxy: proxy.address(),
             work: work.clone(),
             stopping: CancellationToken::new(),

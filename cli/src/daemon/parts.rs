@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use squall_control_api::DaemonId;
 use squall_control_api::access::Token;
 use squall_control_api::store::{Store, StorePlace};
@@ -38,6 +39,12 @@ pub(super) fn recorder(config: &Config, metrics: &Arc<Metrics>) -> Result<Record
     };
     Recorder::start(options, Arc::clone(metrics))
         .map_err(|error| Failure::could_not("the journal's thread", error))
+}
+
+/// The CA's certificate, for clients of the API.
+pub(super) fn ca_pem(ca: &CertificateAuthority) -> Arc<dyn Fn() -> Bytes + Send + Sync> {
+    let pem = Bytes::copy_from_slice(ca.pem().as_bytes());
+    Arc::new(move || pem.clone())
 }
 
 /// The names that rules can use for upstreams.

@@ -30,12 +30,15 @@ pub(super) struct InForce {
     record: ActivationRecord,
     /// Id of that daemon, the same after a restart.
     daemon: String,
+    /// The token that switched it, `-` without tokens; `null` if it was no request to this daemon since its start.
+    by: Option<String>,
 }
 
 impl InForce {
     fn of(state: &ApiState, record: ActivationRecord) -> Self {
         let daemon = state.runs.daemon().to_owned();
-        Self { record, daemon }
+        let by = state.switchers.of(&record);
+        Self { record, daemon, by }
     }
 }
 
@@ -181,6 +184,7 @@ pub(super) async fn put(
                 let detail = format!("profile {}, seed {}", record.profile, record.seed);
                 caller.changed(Some(&before), Some(&record), detail);
             }
+            state.switchers.add(&state.chaos, &record, caller.name());
             Ok(Json(InForce::of(&state, record)))
         }
         Err(PutError::UnknownProfile(name)) => {

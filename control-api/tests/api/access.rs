@@ -54,6 +54,15 @@ async fn routes_require_tokens_by_role() {
         }
         assert!(!String::from_utf8_lossy(&answer.body).contains("secret"));
     }
+    let viewer = [
+        ("host", "squall.example"),
+        ("authorization", "Bearer v-secret"),
+    ];
+    let caller = api.ask("GET", "/v1/caller", &viewer, "").await.json();
+    let expected = serde_json::json!({
+        "token": "look", "role": "viewer", "workspace": "default", "default_scope": "default",
+    });
+    assert_eq!(caller, expected);
     for path in ["/healthz", "/readyz", "/metrics", "/ca.pem", "/proxy.pac"] {
         assert_eq!(api.get(path).await.status, 200, "{path}");
     }

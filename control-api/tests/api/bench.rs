@@ -211,6 +211,7 @@ impl Api {
             recorder,
             journal: None,
             metrics,
+            switchers: Arc::default(),
             access,
             ca_pem: Arc::new(|| Bytes::from_static(b"-----BEGIN CERTIFICATE-----\n")),
             readiness: Arc::new(|| Readiness {

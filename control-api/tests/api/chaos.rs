@@ -15,7 +15,7 @@ async fn nothing_is_in_force_at_first() {
             "scope": "default", "activation": null, "inherited": false, "profile": "none",
             "seed": 42, "key": "default", "observe": "model", "rules": 0,
             "started_at": null, "expires_at": null, "ttl": null, "ttl_from": null, "suspended": null,
-            "daemon": "test",
+            "daemon": "test", "by": null,
             "spent": {
                 "calls": 0, "input_tokens": 0, "output_tokens": 0, "estimated_tokens": 0, "usd": 0.0,
             },
@@ -39,6 +39,7 @@ async fn a_profile_is_put_shown_and_ended() {
         (&shown["profile"], &shown["seed"], &shown["key"]),
         (&json!("api_outage"), &json!(7), &json!("k"))
     );
+    assert_eq!(shown["by"], "-", "{shown}");
     assert!(
         shown["rules"].as_u64().is_some_and(|rules| rules > 0),
         "{shown}"

@@ -47,7 +47,9 @@ async fn events_are_streamed_from_now_on() {
     );
     let mut shown = api.get("/v1/scopes/a/chaos").await.json();
     // A stream is one daemon's.
-    shown.as_object_mut().expect("an object").remove("daemon");
+    let shown_fields = shown.as_object_mut().expect("an object");
+    shown_fields.remove("daemon");
+    shown_fields.remove("by");
     assert_eq!(chaos.json()["now"], shown);
 }
 
@@ -132,6 +134,33 @@ async fn a_stream_has_only_the_requested_events() {
         faults.next_named().await.expect("no plain exchange").name,
         "chaos"
     );
+}
+
+#[tokio::test]
+async fn a_stream_has_the_filters_of_lists_and_counts_what_is_above_its_bound() {
+    let api = Api::new();
+    let mut events = open(&api, "/v1/events?host=h&per_second=8", None).await;
+    api.record((0..6).map(|_| api.note(None, "http://h/1")));
+    api.record([api.note(None, "http://other/")]);
+    // A quarter of a second has two.
+    for _ in 0..2 {
+        assert_eq!(
+            events.next_named().await.expect("of the host").name,
+            "exchange"
+        );
+    }
+    let skipped = events.next_named().await.expect("the rest");
+    assert_eq!(
+        (skipped.name.as_str(), &skipped.json()["count"]),
+        ("skipped", &json!(4))
+    );
+    api.record([api.note(None, "http://h/2")]);
+    assert_eq!(
+        events.next_named().await.expect("the next").json()["url"],
+        "http://h/2"
+    );
+    let problem = api.get("/v1/events?per_second=0").await;
+    assert_eq!(problem.status, 400);
 }
 
 #[tokio::test(start_paused = true)]

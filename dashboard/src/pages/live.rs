@@ -162,7 +162,7 @@ fn row(exchange: &ExchangeRecord) -> Markup {
     html! {
         tr {
             td.time { (time) span.wide { (fraction) } }
-            td { span class={ "kind " (exchange.kind.as_str()) } { (exchange.kind.as_str()) } " " (exchange::subject(exchange)) }
+            td { span class={ "kind " (exchange.kind.as_str()) } { (exchange.kind.as_str()) } " " span.subject { (exchange::subject(exchange)) } }
             td.request.wide { a href=(path) hx-get=(path) { (exchange.method) " " (shortened(&exchange.url)) } }
             td { (exchange::status(exchange)) a.narrow-only href=(path) hx-get=(path) { "explain" } }
             td.number.wide { @if exchange.injected_ms > 0.0 { "+" (text::milliseconds(exchange.injected_ms)) } }

@@ -1,5 +1,6 @@
 //! The button at the top of every page that ends all chaos, and what is in force beside it.
 
+use axum::response::IntoResponse as _;
 use http::Method;
 use maud::html;
 
@@ -17,9 +18,9 @@ pub(crate) async fn stop(visit: Visit) -> PageResult {
     let ends = visit.api.send(Method::DELETE, "/v1/chaos?all=true", None);
     ends.await?;
     if visit.is_partial {
-        return Ok(fragment(
-            html! { span.tag { "No chaos" } span { " All chaos has ended." } },
-        ));
+        let ended = fragment(html! { span.tag { "No chaos" } });
+        // The page reads again what is in force.
+        return Ok(([("hx-trigger", "chaos")], ended).into_response());
     }
-    Ok(see_other("/live"))
+    Ok(see_other("/chaos"))
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use squall_tests::program::{client, told};
 use squall_tests::upstream::standard;
-use squall_tests::{Daemon, Stage};
+use squall_tests::{Daemon, Stage, Wire};
 
 /// What a person found who did as `visit` in `tests/clients/dashboard.mjs` says.
 fn visited(daemon: &Daemon, visit: &str, data: &Value) -> Value {
@@ -89,7 +89,7 @@ fn exchanges_appear_as_they_end_and_a_click_explains_one() {
     let explained = told["explained"].as_str().unwrap();
     for part in [
         "applied",
-        "latency",
+        "slow",
         "not drawn",
         "error",
         "drew 0.",
@@ -114,4 +114,161 @@ fn exchanges_appear_as_they_end_and_a_click_explains_one() {
         "{recorded}"
     );
     assert!(!recorded.contains("very-secret"), "{recorded}");
+}
+
+#[test]
+fn a_switch_shows_in_an_agent_s_traffic_and_the_stop_button_ends_it() {
+    let stage = Stage::with(&json!({}), standard::serve);
+    let upstream = format!("http://{}", stage.plain.address);
+    let data = with_pictures(json!({ "upstream": upstream }));
+    let told = visited(&stage.daemon, "chaos", &data);
+    assert_eq!(told["before"], json!([200]));
+    assert_eq!(told["shareBefore"], "0.0 %");
+    let table = told["table"].as_str().unwrap();
+    for part in ["default", "api_outage", "42", "min", "Stop"] {
+        assert!(table.contains(part), "no {part} in {table}");
+    }
+    assert_eq!(told["plotted"], 1);
+    let error = told["error"].as_str().unwrap();
+    assert!(
+        error.contains("seven") && error.contains("/seed"),
+        "{error}"
+    );
+    assert_eq!(told["ended"], "No chaos");
+    assert!(
+        told["plain"].as_str().unwrap().contains("brownout"),
+        "{told}"
+    );
+    assert_eq!(told["plainEnded"], "No chaos");
+    println!(
+        "first fault after {} ms, shown after {} ms",
+        told["faultAfter"], told["shownAfter"]
+    );
+}
+
+fn ask(daemon: &Daemon, method: &str, path: &str, token: Option<&str>, body: &[u8]) -> Value {
+    let mut wire = Wire::connect(daemon.api.address);
+    let authorization = token.map(|token| format!("Bearer {token}"));
+    let mut headers = vec![("Content-Type", "application/json")];
+    headers.extend(
+        authorization
+            .as_deref()
+            .map(|value| ("Authorization", value)),
+    );
+    wire.request(method, path, &headers, body);
+    wire.response().json()
+}
+
+/// The secret of a token that is created.
+fn new_token(daemon: &Daemon, by: Option<&str>, token: &Value) -> String {
+    let created = ask(
+        daemon,
+        "POST",
+        "/v1/tokens",
+        by,
+        token.to_string().as_bytes(),
+    );
+    let secret = created["token"].as_str();
+    secret.unwrap_or_else(|| panic!("{created}")).to_owned()
+}
+
+#[test]
+fn a_role_sees_what_it_may_do_and_forged_forms_are_refused() {
+    let daemon = Daemon::start(&json!({}));
+    let admin = new_token(&daemon, None, &json!({ "name": "boss", "role": "admin" }));
+    let other = |token: &Value| new_token(&daemon, Some(&admin), token);
+    let data = json!({
+        "viewer": other(&json!({ "name": "eye", "role": "viewer" })),
+        "operator": other(&json!({ "name": "hand", "role": "operator" })),
+        "member": other(&json!({ "name": "mate", "role": "operator", "workspace": "payments" })),
+    });
+    let told = visited(&daemon, "login", &with_pictures(data));
+    assert_eq!(told["led"], "/login?next=%2Fchaos");
+    assert!(
+        told["wrong"].as_str().unwrap().contains("unknown"),
+        "{told}"
+    );
+    assert_eq!(told["viewerButtons"], json!(["Log out"]));
+    assert!(
+        !told["viewerText"].as_str().unwrap().contains("Switch"),
+        "{told}"
+    );
+    assert_eq!(told["viewerPosts"], json!([403, 403]));
+    assert_eq!(texts(&told["operatorButtons"])[0], "Stop all chaos");
+    let cookie =
+        json!([{ "name": "squall_session", "httpOnly": true, "sameSite": "Strict", "path": "/" }]);
+    assert_eq!(told["cookies"], cookie);
+    assert_eq!(told["seen"], "");
+    assert_eq!(told["forged"], json!([403, 403, 403, 403]));
+    assert!(
+        told["member"].as_str().unwrap().contains("No chaos"),
+        "{told}"
+    );
+    assert_eq!(told["loggedOut"], 303);
+    // Only the operator's own click changed anything.
+    let path = "/v1/audit?action=PUT%20/v1/scopes/%7Bscope%7D/chaos";
+    let audit = ask(&daemon, "GET", path, Some(&admin), b"");
+    let entries = audit["items"].as_array().unwrap();
+    let by: Vec<_> = entries
+        .iter()
+        .map(|entry| (&entry["actor"], &entry["source"], &entry["outcome"]))
+        .collect();
+    assert!(
+        by.contains(&(
+            &json!("hand"),
+            &json!("127.0.0.1 dashboard"),
+            &json!("done")
+        )),
+        "{audit}"
+    );
+    assert_eq!(
+        by.iter()
+            .filter(|(.., outcome)| **outcome == json!("done"))
+            .count(),
+        1,
+        "{audit}"
+    );
+}
+
+#[test]
+fn what_a_hostile_exchange_says_stays_text() {
+    let stage = Stage::with(&json!({}), standard::serve);
+    let upstream = format!("http://{}", stage.plain.address);
+    let told = visited(&stage.daemon, "hostile", &json!({ "upstream": upstream }));
+    assert_eq!(told["dialogs"], 0);
+    assert_eq!(told["elements"], json!([]));
+    let (text, explained) = (
+        told["text"].as_str().unwrap(),
+        told["explained"].as_str().unwrap(),
+    );
+    for part in ["<img src=x onerror=alert(2)>", "streamed"] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+    assert!(
+        explained.contains("<script>alert(1)</script>"),
+        "{explained}"
+    );
+    assert!(told["last"].as_str().unwrap().ends_with("/live"), "{told}");
+}
+
+#[test]
+fn a_page_keeps_answering_and_does_not_grow_under_all_the_traffic_there_is() {
+    let stage = Stage::with(&json!({}), standard::serve);
+    let upstream = format!("http://{}", stage.plain.address);
+    let told = visited(
+        &stage.daemon,
+        "load",
+        &json!({ "upstream": upstream, "seconds": 12 }),
+    );
+    let rows = told["rows"].as_u64().unwrap();
+    assert!((100..=200).contains(&rows), "{told}");
+    let grown = told["grownBytes"].as_i64().unwrap();
+    assert!(
+        grown < 4 << 20,
+        "the page has grown by {grown} bytes: {told}"
+    );
+    println!(
+        "{} exchanges a second, click {} ms, {}",
+        told["perSecond"], told["clickMs"], told["longTasks"]
+    );
 }

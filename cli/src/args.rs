@@ -10,8 +10,8 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use self::judging::{
     CertificateArgs, CertificateCommand, ChaosArgs, ContractCommand, DEFAULT_SUITE, ExploreArgs,
-    ExploreCommand, ExploreReplayArgs, InitArgs, MutateArgs, ReplayRunArgs, ReportArgs, SiteArgs,
-    SuiteArgs, TrialArgs, VerifyArgs,
+    ExploreCommand, ExploreReplayArgs, InitArgs, LoadArgs, MutateArgs, ReplayRunArgs, ReportArgs,
+    SiteArgs, SuiteArgs, TrialArgs, VerifyArgs,
 };
 pub(crate) use self::objects::{
     AuditCommand, ExplainArgs, ExportArgs, ImportArgs, OffArgs, ProfileCommand, ReadArgs,
@@ -153,6 +153,8 @@ pub(crate) enum Command {
     Mutate(Box<MutateArgs>),
     /// Search for the faults on calls, or the actions of an application, that break it
     Explore(Box<ExploreArgs>),
+    /// Run golden prompts under rising concurrency, and report where the agent breaks
+    Load(Box<LoadArgs>),
     /// Run or check a contract: invariants that must hold in every scenario
     Contract {
         #[command(subcommand)]

@@ -4,6 +4,7 @@ mod comparison;
 mod crew;
 mod distribution;
 mod exploration;
+mod load;
 mod replay;
 mod state;
 
@@ -16,6 +17,7 @@ pub use self::distribution::DistributionRecord;
 pub use self::exploration::{
     ExplorationRecord, ExploredCall, FaultPoint, FaultSpace, PointFault, PointState,
 };
+pub use self::load::{LatencyQuantiles, LimitReaction, LoadFailures, LoadLevel, LoadRecord};
 pub use self::replay::{ArgumentChange, CallDivergence, DivergenceState, ReplayRecord};
 pub use self::state::{RunKind, RunState};
 use crate::count::count;
@@ -77,6 +79,9 @@ pub struct RunRecord {
     /// What an exploration over calls executed and found; absent in other runs and in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exploration: Option<ExplorationRecord>,
+    /// What a run of kind `load` measured; absent in other runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRecord>,
     /// The checks of a run of kind `verify`, in order.
     #[serde(default)]
     pub checks: Vec<CheckRecord>,

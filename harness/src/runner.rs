@@ -15,11 +15,13 @@
 //! runs one invocation at a time, and slots run concurrently. No verdict depends on the slot or on other
 //! invocations, so two runs with one seed give the same cells at any concurrency.
 
+mod concurrency;
 mod execute;
 mod exploring;
 mod invoker;
 mod jobs;
 mod judge;
+mod loading;
 mod no_fault;
 mod outcome;
 mod plan;
@@ -40,6 +42,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+pub use self::concurrency::ConcurrencyRange;
 pub use self::execute::{Execute, Executor, RunContext};
 use self::invoker::Invoker;
 use self::jobs::InvocationJob;
@@ -57,10 +60,10 @@ use crate::agents::{AskError, Driver};
 use crate::crew;
 use crate::mutations::MutationError;
 use crate::outside::Replies;
-use crate::reach::{Pending, Reach, ReachError};
+use crate::reach::{Pending, Reach, ReachError, Seen};
 use crate::run::{
     CellRecord, CoverageRecord, CrewEdge, DemandRecord, DistributionRecord, ExplorationRecord,
-    RecoveryRecord, ReplayRecord, ShrunkRecord, StabilityRecord,
+    LoadRecord, RecoveryRecord, ReplayRecord, ShrunkRecord, StabilityRecord,
 };
 use crate::scores::Matrix;
 
@@ -74,6 +77,8 @@ pub trait Tell: Send + Sync {
     fn coverage(&self, coverage: CoverageRecord);
     /// What an exploration has executed and found so far.
     fn explored(&self, exploration: ExplorationRecord);
+    /// The levels of load so far.
+    fn loaded(&self, load: LoadRecord);
     /// Invocations and applied rules so far, including those of scenarios that are not judged yet.
     fn tried(&self, invocations: u64, rules_applied: u64);
 }
@@ -97,6 +102,8 @@ struct Ran {
     shrunk: Vec<ShrunkRecord>,
     /// The exploration over calls; `None`: there was none.
     exploration: Option<ExplorationRecord>,
+    /// What was measured under rising concurrency; `None`: the run is of another kind.
+    load: Option<LoadRecord>,
     /// What was executed, including the clean run.
     coverage: CoverageRecord,
     /// Why a run that would have passed is inconclusive: wire invariants without any call seen, an unreachable
@@ -203,7 +210,10 @@ async fn carried_out<'s>(
             Ok(())
         };
         let working = round(&invoker, jobs, &probed, scopes, done);
-        tokio::try_join!(working, judging)?;
+        let (seen, ()) = tokio::try_join!(working, judging)?;
+        if let Some(seen) = seen {
+            rounds.level_seen(seen);
+        }
         let parts = rounds.next(&scenarios.round(from))?;
         if parts.is_empty() {
             break;
@@ -231,11 +241,14 @@ async fn carried_out<'s>(
         warnings::stateful(clean).filter(|_| !plan.resets),
         not_shrunk,
     ];
+    // The figures of a level report what was lost, and how often the agent was gone.
+    let judged_alone =
+        all().filter(|(job, _)| job.own.is_none() || plan.load_limits(job.trial).is_none());
     let was_seen = all().any(|(_, result)| result.was_seen());
     let blind = !was_seen && plan.looks_at_the_wire();
     Ok(Ran {
         proves_nothing: (blind.then(|| judge::BLIND.to_owned()))
-            .or_else(|| warnings::proves_nothing(all())),
+            .or_else(|| warnings::proves_nothing(judged_alone)),
         recoveries: scenarios.recoveries(),
         stability: scenarios.stability(),
         distributions: scenarios.distributions(),
@@ -243,6 +256,7 @@ async fn carried_out<'s>(
         crew: crew::edges(all().map(|(_, result)| &result.trace)),
         shrunk,
         exploration: None,
+        load: None,
         coverage: scenarios.coverage(),
         unreachable: scenarios.unreachable(),
         parts: scenarios.into_parts(),
@@ -250,23 +264,32 @@ async fn carried_out<'s>(
     })
 }
 
-/// Executes the invocations of a round.
+/// Executes the invocations of a round. Returns the calls of a level of load whose invocations cannot be told apart.
 async fn round<'p>(
     invoker: &Invoker<'_, '_>,
     jobs: Vec<Vec<InvocationJob<'p>>>,
     probed: &Probed<'_, '_>,
     scopes: &RunScopes<'_>,
     done: mpsc::Sender<JobResult<'p>>,
-) -> Result<(), RunError> {
+) -> Result<Option<Seen>, RunError> {
     let plan = invoker.plan();
+    let mut all = jobs.iter().flatten();
+    if let Some(limits) = all.next().and_then(|job| plan.load_limits(job.trial)) {
+        let jobs = jobs.into_iter().flatten().collect();
+        let scope = format!("{}-level", scopes.own);
+        return invoker
+            .work_in_level(jobs, limits, &probed.slots, &scope, done)
+            .await;
+    }
     let needs_shared = |job: &InvocationJob<'_>| plan.needs_shared_scope(job.trial);
     let (in_shared, jobs): (Vec<_>, Vec<_>) =
         (jobs.into_iter()).partition(|unit| probed.names_scopes && unit.iter().any(needs_shared));
     invoker.work(jobs, &probed.slots, done.clone()).await?;
     if in_shared.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
-    scopes.work_in_shared(invoker, in_shared, done).await
+    scopes.work_in_shared(invoker, in_shared, done).await?;
+    Ok(None)
 }
 
 /// An invocation and its result.

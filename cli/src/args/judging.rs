@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use squall_harness::runner::ConcurrencyRange;
 
 use super::{StoreArgs, seed};
 use crate::config::address;
@@ -234,6 +235,61 @@ fn share(text: &str) -> Result<f64, String> {
     let share = text.trim().parse::<f64>().ok();
     let share = share.filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "a share is a number from 0 to 1".to_owned())
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    pub(crate) suite: SuiteArgs,
+    /// Concurrent invocations, from 1 to at most 64; doubled from level to level
+    #[arg(long, value_name = "FIRST..LAST", default_value = "1..64", value_parser = concurrency)]
+    pub(crate) concurrency: String,
+    /// Invocations of each level, at least as many as run at once [default: twice as many, at least 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) per_level: Option<u64>,
+    /// Profile that replaces the suite's `chaos`: its name or its file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) profile: Option<String>,
+    /// Random seed; the same seed injects the same faults [default: the suite's, else 42]
+    #[arg(long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
+    pub(crate) seed: Option<u64>,
+    /// The success below which the agent breaks, which then fails the run: 0 to 100, or a share up to 1 [default: the
+    /// suite's; without one the agent breaks below 90, and the run passes]
+    #[arg(long, value_name = "X", value_parser = score)]
+    pub(crate) min_score: Option<f64>,
+    /// Directory for reports [default: the suite's `output.path`, else ./reports]
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) site: SiteArgs,
+    /// Print one JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl LoadArgs {
+    /// The options that it has in common with other runs.
+    pub(crate) fn trial(&self) -> TrialArgs {
+        TrialArgs {
+            suite: self.suite.clone(),
+            seed: self.seed,
+            concurrency: None,
+            strict: false,
+            min_score: self.min_score,
+            repeat: None,
+            baseline: None,
+            fail_on: None,
+            shrink: false,
+            output: self.output.clone(),
+            site: self.site.clone(),
+            json: self.json,
+        }
+    }
+}
+
+/// Checks a range of concurrency.
+fn concurrency(text: &str) -> Result<String, String> {
+    text.parse::<ConcurrencyRange>().map(|_| text.to_owned())
 }
 
 #[derive(Debug, Subcommand)]

@@ -12,6 +12,7 @@ mod explore;
 mod fleet;
 mod import;
 mod init;
+mod load;
 mod mutate;
 mod off;
 mod profile;
@@ -67,6 +68,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
             chaos.profile.as_deref(),
         )),
         Command::Explore(explore) => on_runtime(explore::run(*explore)),
+        Command::Load(load) => on_runtime(load::run(*load)),
         Command::Mutate(mutate) => on_runtime(mutate::run(*mutate)),
         Command::Contract { action } => on_runtime(contract::run(action)),
         Command::Init(init) => init::run(&init),

@@ -55,6 +55,10 @@ pub(crate) fn whole(run: &RunRecord, paint: Paint) -> String {
         let found = run.checks.iter();
         lines.extend(found.flat_map(|found| check(found, of_suite, paint)));
     }
+    if run.load.is_some() {
+        lines.push(String::new());
+        lines.extend(figures::load(run));
+    }
     if !run.cells.is_empty() {
         lines.push(String::new());
         if let Some(exploration) = &run.exploration {
@@ -110,7 +114,12 @@ pub(crate) fn closing(run: &RunRecord) -> String {
         format!(" newly_failing={worse} fixed={fixed}")
     });
     let compared = compared.unwrap_or_default();
-    format!("{line}{compared} seed={} run={}", run.seed, run.id)
+    let breaks = run.load.as_ref().map(|load| {
+        let at = load.breaks_at.map(|level| level.to_string());
+        format!(" breaks_at={}", or_none(at))
+    });
+    let breaks = breaks.unwrap_or_default();
+    format!("{line}{compared}{breaks} seed={} run={}", run.seed, run.id)
 }
 
 fn head(run: &RunRecord, paint: Paint) -> String {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use squall_harness::reach::Pending;
 use squall_harness::run::{
-    CellRecord, CoverageRecord, ExplorationRecord, RunEvent, RunRecord, RunState,
+    CellRecord, CoverageRecord, ExplorationRecord, LoadRecord, RunEvent, RunRecord, RunState,
 };
 use squall_harness::runner::{RunSpec, Tell};
 use squall_journal::redact::Redactor;
@@ -324,6 +324,10 @@ impl Tell for RunReporter {
         let run = Arc::clone(&self.0);
         // A later run can then continue it even if the daemon is killed.
         tokio::spawn(async move { run.write_record(RunState::Running).await });
+    }
+
+    fn loaded(&self, load: LoadRecord) {
+        lock(&self.0.record).load = Some(load);
     }
 
     fn coverage(&self, coverage: CoverageRecord) {

@@ -36,6 +36,7 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         distributions: Vec::new(),
         replays: Vec::new(),
         exploration: None,
+        load: None,
         crew: Vec::new(),
         shrunk: Vec::new(),
         comparison: None,

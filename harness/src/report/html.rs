@@ -72,6 +72,7 @@ fn parts(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
     let mut parts = vec![
         ("summary", "Summary", Some(summary::part(run))),
         ("heat", "Heat map", exploration::part(run)),
+        ("load", "Load", facts::load(run)),
         ("matrix", "Matrix", matrix::part(run)),
         ("crew", "Crew", crew::part(run)),
         ("replays", "Replays", replays::part(run)),

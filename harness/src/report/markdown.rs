@@ -13,7 +13,7 @@ use super::advice::advice;
 use super::exploration::{FAILED_PAIRS, exploration_lines, heat_map};
 use super::shown::cut;
 use super::story::Wire;
-use super::{Report, axes, next_step, rank, severity_rank, words};
+use super::{LOAD, Report, axes, load_levels, load_lines, next_step, rank, severity_rank, words};
 use crate::count::count;
 use crate::run::{CellRecord, CellState, DivergenceState, ExplorationRecord, RunRecord};
 
@@ -56,6 +56,10 @@ pub(super) fn document(report: &Report) -> String {
     for warning in &run.warnings {
         text += &format!("> ⚠️ {}\n\n", plain(warning));
     }
+    for line in load_lines(run) {
+        text += &format!("- {}\n", plain(&line));
+    }
+    text += &table(&LOAD, &load_levels(run));
     text += &match &run.exploration {
         Some(exploration) => heat(run, exploration),
         None => matrix(report),

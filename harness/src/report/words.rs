@@ -54,6 +54,7 @@ pub(super) fn kind(kind: RunKind) -> &'static str {
         RunKind::Mutation => "mutations of golden prompts",
         RunKind::Replay => "recorded sessions",
         RunKind::Explore => "faults on every call",
+        RunKind::Load => "golden prompts under rising concurrency",
         RunKind::Ci => "everything the suite configures",
         RunKind::Verify => "whether a run could be made",
     }

@@ -23,6 +23,8 @@ named! {
         Replay = "replay",
         /// Faults on each call of the golden prompts.
         Explore = "explore",
+        /// Golden prompts under rising concurrency.
+        Load = "load",
         /// Everything that a suite configures.
         Ci = "ci",
         /// Checks whether a run is possible.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::exploring::Exploring;
+use super::loading::Loading;
 use super::outcome::{self, RunResult};
 use super::rounds::{OneRound, Rounds};
 use super::search::SearchRounds;
@@ -166,6 +167,11 @@ async fn tried(
         exploring.report_earlier().await;
         let mut ran = run(&plan, &mut exploring, driver, reach, &scopes, tell).await?;
         exploring.finish(&mut ran)?;
+        ran
+    } else if spec.kind == RunKind::Load {
+        let mut loading = Loading::new(spec, tell);
+        let mut ran = run(&plan, &mut loading, driver, reach, &scopes, tell).await?;
+        ran.load = Some(loading.into_record());
         ran
     } else {
         run(&plan, rounds, driver, reach, &scopes, tell).await?

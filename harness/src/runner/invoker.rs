@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
+use squall_journal::record::RuleOutcome;
 use squall_journal::trace_id::TraceId;
 use squall_profiles::canary::Canary;
 use squall_profiles::dice::{Dice, RuleKey};
@@ -13,7 +14,7 @@ use squall_profiles::fingerprint::Fingerprint;
 use tokio::sync::mpsc;
 
 use super::jobs::InvocationJob;
-use super::plan::RunPlan;
+use super::plan::{LoadLimits, RunPlan};
 use super::result::InvocationResult;
 use super::{JobResult, RunError, Tell};
 use crate::agents::conversation::{ConversationTally, Conversing};
@@ -158,6 +159,71 @@ impl<'r, 's> Invoker<'r, 's> {
         Ok(())
     }
 
+    /// Executes the invocations of a level of load. One activation in `scope` is continued by all, so they share its
+    /// counters and limits. If calls carry no scope, they are seen only under this activation, and returned.
+    pub(super) async fn work_in_level<'p>(
+        &self,
+        jobs: Vec<InvocationJob<'p>>,
+        limits: LoadLimits,
+        slots: &[Slot],
+        scope: &str,
+        done: mpsc::Sender<JobResult<'p>>,
+    ) -> Result<Option<Seen>, RunError> {
+        let Some(first) = jobs.first() else {
+            return Ok(None);
+        };
+        let (slots, shared) = match slots {
+            [Slot::Shared(shared)] => (vec![slots[0].clone(); limits.at_once], Some(&**shared)),
+            own => (own.iter().take(limits.at_once).cloned().collect(), None),
+        };
+        let scope = shared.unwrap_or(scope);
+        let wanted = self.wanted(first, &InvocationPlace::shared(scope));
+        let level = self.begin(scope, wanted).await?;
+        let until = Instant::now() + limits.within;
+        let waiting: Mutex<VecDeque<_>> = Mutex::new(jobs.into());
+        let take = || {
+            let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.pop_front()
+        };
+        let work = async |slot: &Slot| {
+            while let Some(job) = take() {
+                let result = if Instant::now() >= until {
+                    self.report_progress(InvocationResult::left_out()).await
+                } else if shared.is_some() {
+                    let result = self.invoke_unseen(slot, &job).await;
+                    self.report_progress(result).await
+                } else {
+                    let mut previous = Some(level.clone());
+                    self.invoke(slot, &job, &mut previous, None).await?.0
+                };
+                let _ = done.try_send((job, Arc::new(result)));
+            }
+            Ok::<_, RunError>(())
+        };
+        try_join_all(slots.iter().map(work)).await?;
+        let seen = self.seen(&level).await?;
+        self.leave(scope).await?;
+        Ok(shared.map(|_| {
+            let rules = seen.exchanges.iter().flat_map(|one| &one.record.rules);
+            let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
+            let rules_applied = &self.tally.rules_applied;
+            rules_applied.fetch_add(applied.count() as u64, Ordering::Relaxed);
+            seen
+        }))
+    }
+
+    /// Invokes the agent under the chaos in force. Its calls cannot be told from those of other invocations.
+    async fn invoke_unseen(&self, slot: &Slot, job: &InvocationJob<'_>) -> InvocationResult {
+        let invocation = self.invocation(slot, job);
+        if let Err(error) = self.driver.reset(&invocation.place).await {
+            return InvocationResult::not_reset(error);
+        }
+        self.tally.invocations.fetch_add(1, Ordering::Relaxed);
+        self.report_tally();
+        let answer = self.driver.ask(&invocation).await;
+        InvocationResult::unseen(answer, invocation.place)
+    }
+
     pub(super) fn plan(&self) -> &RunPlan<'s> {
         self.plan
     }
@@ -176,10 +242,15 @@ impl<'r, 's> Invoker<'r, 's> {
         shared: Option<&str>,
     ) -> Result<(InvocationResult, CallsIn), RunError> {
         let invoked = self.invoke_once(slot, job, previous, shared).await?;
+        Ok(self.report_progress(invoked).await)
+    }
+
+    /// Reports one more invocation; returns what it gave.
+    async fn report_progress<T>(&self, invoked: T) -> T {
         let number = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let of = self.of.load(Ordering::Relaxed);
         self.tell.progress(number, of).await;
-        Ok(invoked)
+        invoked
     }
 
     /// The same without reporting progress.

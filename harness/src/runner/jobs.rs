@@ -166,6 +166,13 @@ pub(super) fn under_chaos<'p>(plan: &'p RunPlan<'_>, from: usize) -> Vec<Vec<Inv
                 part: part_place,
                 trial: place,
             };
+            // The invocations of a level of load run at once, and share counters in another way.
+            let is_level = plan.load_limits(Some(at)).is_some();
+            let counters = if is_level {
+                Counters::Invocation
+            } else {
+                plan.counters
+            };
             for repeat in 1..=plan.repeat {
                 let invocations = invocations(plan, part, scenario).into_iter().enumerate();
                 let jobs = invocations.map(|(invocation, (prompt, own, only, is_probe, name))| {
@@ -181,18 +188,18 @@ pub(super) fn under_chaos<'p>(plan: &'p RunPlan<'_>, from: usize) -> Vec<Vec<Inv
                         }),
                         only,
                         is_probe,
-                        key: shortened(match plan.counters {
+                        key: shortened(match counters {
                             Counters::Invocation => {
                                 format!("{}/{name}/{repeat}", scenario.name)
                             }
                             Counters::Run => format!("{}/{repeat}", scenario.name),
                         }),
-                        goes_on: plan.counters == Counters::Run && invocation > 0,
+                        goes_on: is_level || (counters == Counters::Run && invocation > 0),
                         rules: None,
                         tape: None,
                     }
                 });
-                match plan.counters {
+                match counters {
                     Counters::Invocation => units.extend(jobs.map(|job| vec![job])),
                     Counters::Run => units.push(jobs.collect()),
                 }

@@ -327,6 +327,10 @@ impl Case {
                 "the agent requested none of the session's {responses}"
             ));
         }
+        if self.result.is_unseen {
+            let why = "the calls of concurrent invocations cannot be told apart";
+            return on_wire.then(|| why.to_owned());
+        }
         if on_wire && !self.was_seen && !self.result.was_seen() {
             return Some(BLIND.to_owned());
         }

@@ -1,12 +1,12 @@
 //! The verdict on a run: scores its parts against the pass criteria and an earlier run.
 
 use super::spec::RunSpec;
-use super::{Component, Ran, exploring, replays};
+use super::{Component, Ran, exploring, loading, replays};
 use crate::count::count;
 use crate::run::{
     CellState, CheckRecord, ComparisonRecord, CrewEdge, DemandRecord, DistributionRecord,
-    DocumentVersion, ExplorationRecord, RecoveryRecord, ReplayRecord, RunKind, RunRecord,
-    ScenarioRecord, ScoresRecord, SearchRecord, ShrunkRecord, StabilityRecord,
+    DocumentVersion, ExplorationRecord, LoadRecord, RecoveryRecord, ReplayRecord, RunKind,
+    RunRecord, ScenarioRecord, ScoresRecord, SearchRecord, ShrunkRecord, StabilityRecord,
 };
 use crate::scores::{Executed, RunOutcome, comparison, outcome, overall, worst};
 
@@ -47,6 +47,8 @@ pub struct RunResult {
     pub shrunk: Vec<ShrunkRecord>,
     /// The exploration over calls; `None`: there was none.
     pub exploration: Option<ExplorationRecord>,
+    /// What was measured under rising concurrency; `None`: the run is of another kind.
+    pub load: Option<LoadRecord>,
     /// The checks of a run of kind `verify`.
     pub checks: Vec<CheckRecord>,
 }
@@ -69,6 +71,7 @@ impl RunResult {
         record.warnings = self.warnings;
         record.shrunk = self.shrunk;
         record.exploration = self.exploration.or(record.exploration.take());
+        record.load = self.load.or(record.load.take());
         record.checks = self.checks;
     }
 }
@@ -90,26 +93,28 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     };
     // With one part, the overall score is that part's score.
     let explored = ran.exploration.as_ref();
-    let score = match explored {
-        Some(record) => exploring::score(record),
-        None => overall(&scores, &spec.suite.scoring),
+    let score = match (explored, &ran.load) {
+        (Some(record), _) => exploring::score(record),
+        (_, Some(load)) => load.lowest(),
+        (None, None) => overall(&scores, &spec.suite.scoring),
     };
     scores.overall = score;
-    let others = ran.parts.iter();
-    let others = others.filter(|part| part.component != Component::Exploration);
-    let parts = others.map(|part| match part.component {
-        Component::Chaos => (&part.matrix, chaos, false),
-        Component::Contract => (&part.matrix, contract, true),
-        Component::Exploration => (&part.matrix, score, false),
-        Component::Mutation => (&part.matrix, robustness, false),
-        Component::Replay => (
-            &part.matrix,
-            replays::score(spec.expects_failure, [part]),
-            false,
-        ),
+    let parts = ran.parts.iter().filter_map(|part| {
+        let (score, is_contract) = match part.component {
+            Component::Chaos => (chaos, false),
+            Component::Contract => (contract, true),
+            Component::Mutation => (robustness, false),
+            Component::Replay => (replays::score(spec.expects_failure, [part]), false),
+            // Their own figures decide.
+            Component::Exploration | Component::Load(_) => return None,
+        };
+        Some((&part.matrix, score, is_contract))
     });
     let fails_at_zero = spec.kind != RunKind::Contract;
-    let outcome = outcome(parts, score, spec.criteria, fails_at_zero);
+    let outcome = match &ran.load {
+        Some(load) => loading::outcome(load, spec.criteria.min_score.is_some()),
+        None => outcome(parts, score, spec.criteria, fails_at_zero),
+    };
     let decides = spec.kind == RunKind::Replay && spec.criteria.min_score.is_none();
     let sessions = replays::outcome(spec.expects_failure, decides, &ran.parts);
     let has_minimum = spec.criteria.min_score.is_some();
@@ -173,6 +178,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
         warnings,
         shrunk: ran.shrunk,
         exploration: ran.exploration,
+        load: ran.load,
         checks: Vec::new(),
     }
 }
@@ -265,6 +271,7 @@ mod tests {
             replays: Vec::new(),
             crew: Vec::new(),
             exploration: None,
+            load: None,
             coverage: CoverageRecord::default(),
             proves_nothing: None,
             unreachable: None,

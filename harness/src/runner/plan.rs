@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::iter::successors;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use squall_journal::tape::Session;
 use squall_profiles::library::Library;
@@ -120,6 +121,17 @@ pub(crate) enum Component {
     Replay,
     /// Golden prompts under the faults of an exploration.
     Exploration,
+    /// Golden prompts at a level of concurrency.
+    Load(LoadLimits),
+}
+
+/// What limits the invocations of a level of load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LoadLimits {
+    /// Most invocations at once.
+    pub(super) at_once: usize,
+    /// How long invocations begin.
+    pub(super) within: Duration,
 }
 
 /// One scenario of a run.
@@ -295,6 +307,24 @@ impl<'a> RunPlan<'a> {
         trial.is_none_or(|trial| !trial.active.any())
     }
 
+    /// Whether it measures the agent under load.
+    pub(super) fn is_load(&self) -> bool {
+        let mut parts = self.parts.iter();
+        parts.any(|part| matches!(part.component, Component::Load(_)))
+    }
+
+    /// What limits the invocations of a scenario that is a level of load.
+    pub(super) fn load_limits(&self, trial: Option<InPart>) -> Option<LoadLimits> {
+        match self.parts.iter().nth(trial?.part)?.component {
+            Component::Load(limits) => Some(limits),
+            Component::Chaos
+            | Component::Contract
+            | Component::Mutation
+            | Component::Replay
+            | Component::Exploration => None,
+        }
+    }
+
     pub(super) fn trial(&self, at: InPart) -> Option<&Trial> {
         self.parts.iter().nth(at.part)?.trials.get(at.trial)
     }
@@ -386,6 +416,14 @@ impl<'a> RunPart<'a> {
             others: &[],
             trials,
             isolation: Isolation::Scenario,
+        }
+    }
+
+    /// A level of load, or the clean baseline of a load run, judged by these invariants.
+    pub(super) fn load(invariants: &'a [Invariant], trial: Trial, limits: LoadLimits) -> Self {
+        Self {
+            component: Component::Load(limits),
+            ..Self::chaos(invariants, trial)
         }
     }
 

@@ -70,6 +70,7 @@ pub(super) async fn probe<'s, 'p>(
     units: &mut [Vec<InvocationJob<'p>>],
     scopes: &'s RunScopes<'_>,
 ) -> Result<Probed<'s, 'p>, RunError> {
+    let is_load = invoker.plan().is_load();
     let own = || -> Vec<Slot> {
         let slots = 1..=scopes.at_once.get();
         slots.map(|slot| scopes.slot(slot)).collect()
@@ -102,7 +103,11 @@ pub(super) async fn probe<'s, 'p>(
     let (slots, warning, held) = match found {
         CallsIn::Shared => (
             vec![Slot::Shared(shared.to_owned())],
-            one_at_a_time(scopes.at_once.get()),
+            if is_load {
+                Some(BY_LEVEL.to_owned())
+            } else {
+                one_at_a_time(scopes.at_once.get())
+            },
             Some(held),
         ),
         CallsIn::Own { others } => (own(), (others > 0).then(|| elsewhere(others)), None),
@@ -111,7 +116,8 @@ pub(super) async fn probe<'s, 'p>(
     if held.is_none() {
         invoker.leave(shared).await?;
     }
-    clean.extend(invoker.work_through(rest, &slots).await?);
+    let of_baseline = if is_load { &slots[..1] } else { &slots[..] };
+    clean.extend(invoker.work_through(rest, of_baseline).await?);
     // An agent that fails before its first call does not show which scope its calls use.
     let warning = warning.filter(|_| found != CallsIn::Neither || !fails_always(&clean));
     Ok(Probed {
@@ -125,6 +131,10 @@ pub(super) async fn probe<'s, 'p>(
 
 const NO_CALL: &str = "without chaos no call of the agent came through the proxy: either it makes none, or it \
      does not use the proxy; `squall verify` reports which";
+
+const BY_LEVEL: &str = "the agent's calls carry no scope, so calls of several invocations cannot be told apart: they \
+     are counted for each level, and invariants on calls are not judged; have the agent pass on `baggage` or \
+     `traceparent` with each call";
 
 fn one_at_a_time(at_once: usize) -> Option<String> {
     (at_once > 1).then(|| {

@@ -45,6 +45,10 @@ pub(super) struct InvocationResult {
     /// Set if the agent could not be reached.
     pub(super) unreachable: Option<AskError>,
     pub(super) place: InvocationPlace,
+    /// Whether the agent was not called because the time of its level of load was over.
+    pub(super) is_left_out: bool,
+    /// Whether its calls cannot be told from those of other invocations, so that there are none in `trace`.
+    pub(super) is_unseen: bool,
 }
 
 impl InvocationResult {
@@ -62,6 +66,25 @@ impl InvocationResult {
             unreachable,
             is_complete: true,
             ..Self::default()
+        }
+    }
+
+    /// The result if the time of its level of load was over before it began.
+    pub(super) fn left_out() -> Self {
+        Self {
+            wrong: Some("the level's time was over before it began".to_owned()),
+            is_complete: true,
+            is_left_out: true,
+            ..Self::default()
+        }
+    }
+
+    /// The result for an answer alone.
+    pub(super) fn unseen(answer: Result<AgentAnswer, AskError>, place: InvocationPlace) -> Self {
+        Self {
+            no_fault: None,
+            is_unseen: true,
+            ..Self::new(answer, Seen::default(), place)
         }
     }
 

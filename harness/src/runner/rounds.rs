@@ -4,12 +4,16 @@ use super::RunError;
 use super::jobs::InvocationJob;
 use super::plan::{RunPart, Trial};
 use super::result::InvocationResult;
+use crate::reach::Seen;
 use crate::run::CellState;
 
 /// Plans the parts of the next round. The names of their scenarios must be new in the run: draws depend on them.
 pub(super) trait Rounds<'s>: Send {
     /// The parts to execute after `last`, the judged invocations of the last round; empty: the run is done.
     fn next(&mut self, last: &[RanInvocation<'_>]) -> Result<Vec<RunPart<'s>>, RunError>;
+
+    /// The calls of a level of load whose invocations cannot be told apart; called before [`Self::next`].
+    fn level_seen(&mut self, _: Seen) {}
 }
 
 /// A run of one round.

@@ -2,22 +2,31 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use squall_documents::{DocumentLimits, Limited};
 
+use super::concurrency::ConcurrencyRange;
 use super::exploring::Exploring;
-use super::plan::{Component, RunPart, RunPlan, Trial};
+use super::plan::{Component, LoadLimits, RunPart, RunPlan, Trial};
 use super::replays;
 use crate::agents::settings::{Reset, Way};
 use crate::dial::Dialler;
 use crate::invariants::Invariant;
 use crate::mutations::{Mutant, Mutants};
+use crate::reach::Rules;
 use crate::run::{DocumentVersion, RunKind, RunRecord};
 use crate::scores::PassCriteria;
 use crate::suite::{Contract, ContractPart, SessionSource, Suite};
 
 /// The default of `budget`.
 const BUDGET: u64 = 200;
+
+/// Most concurrent invocations of a load run.
+const MOST_AT_ONCE: usize = 64;
+
+/// The fewest invocations of a level of load by default.
+const LEAST_PER_LEVEL: usize = 10;
 
 /// A run that has no id yet.
 #[derive(Debug, Clone)]
@@ -37,8 +46,10 @@ pub struct RunSpec {
     pub names_profile: bool,
     /// Seed of every draw.
     pub seed: u64,
-    /// Concurrent invocations of the agent, 1 to 100.
-    pub concurrency: NonZeroUsize,
+    /// Concurrent invocations of the agent.
+    pub concurrency: ConcurrencyRange,
+    /// Invocations of each level of a load run; `None`: the default.
+    pub per_level: Option<usize>,
     /// The pass criteria.
     pub criteria: PassCriteria,
     /// Repeats of every scenario, at least 1.
@@ -98,13 +109,21 @@ impl RunSpec {
     pub(super) fn errors(&self) -> Vec<SpecError> {
         let is_verify = self.kind == RunKind::Verify;
         let explores = self.kind == RunKind::Explore;
-        let has_chaos = matches!(self.kind, RunKind::Chaos | RunKind::Ci | RunKind::Mutation);
+        let loads = self.kind == RunKind::Load;
+        let has_chaos = matches!(
+            self.kind,
+            RunKind::Chaos | RunKind::Ci | RunKind::Mutation | RunKind::Load
+        );
         let has_replays = matches!(self.kind, RunKind::Replay | RunKind::Ci);
         let idle = [
             ("profile", self.names_profile && !has_chaos),
             ("expect_failure", self.expects_failure && !has_replays),
-            ("repeat", self.repeat != 1 && (is_verify || explores)),
-            ("shrink", self.shrinks && (is_verify || explores)),
+            (
+                "repeat",
+                self.repeat != 1 && (is_verify || explores || loads),
+            ),
+            ("shrink", self.shrinks && (is_verify || explores || loads)),
+            ("per_level", self.per_level.is_some() && !loads),
             ("budget", self.budget.is_some() && !explores),
             ("resume", self.resumed.is_some() && !explores),
             ("baseline", self.baseline.is_some() && is_verify),
@@ -118,6 +137,7 @@ impl RunSpec {
                 SpecError::at(format!("/options/{option}"), message)
             })
             .collect();
+        errors.extend(self.concurrency_errors());
         errors.extend(fetched_sources(self.kind, &self.suite).map(|(place, _)| {
             let message = "the daemon fetches no sources: `squall replay run` and `squall ci` do; or import them with \
                            `squall replay import`, and name the sessions in `replays.sessions` or `options.replays`";
@@ -161,6 +181,14 @@ impl RunSpec {
                 }
                 vec![self.mutation_part(self.trials_of(mutants))?]
             }
+            RunKind::Load => vec![RunPart::load(
+                judging(suite)?,
+                Trial::new("clean", Rules::Nothing, <_>::default(), Vec::new()),
+                LoadLimits {
+                    at_once: 1,
+                    within: Duration::MAX,
+                },
+            )],
             RunKind::Explore => vec![Exploring::clean_part(judging(suite)?)],
             RunKind::Chaos | RunKind::Verify => {
                 let wanted = "a chaos run needs chaos: add `chaos` to the suite, or name a profile such as `flaky_network`";
@@ -180,6 +208,10 @@ impl RunSpec {
         let once = if self.kind == RunKind::Explore {
             let invocations = usize::try_from(self.invocations()).unwrap_or(usize::MAX);
             judging(suite)?.len().saturating_mul(invocations)
+        } else if self.kind == RunKind::Load {
+            let levels = self.concurrency.levels().into_iter();
+            let invocations = levels.map(|level| self.invocations_at(level));
+            once.saturating_add(judging(suite)?.len().saturating_mul(invocations.sum()))
         } else {
             once
         };
@@ -203,6 +235,31 @@ impl RunSpec {
             .and_then(|run| run.exploration.as_ref());
         let budget = self.budget.or_else(|| Some(earlier?.budget));
         budget.unwrap_or(BUDGET)
+    }
+
+    /// The invocations of a level: at least as many as run at once.
+    pub(super) fn invocations_at(&self, level: usize) -> usize {
+        match self.per_level {
+            Some(invocations) => invocations.max(level),
+            None => (level * 2).max(LEAST_PER_LEVEL),
+        }
+    }
+
+    fn concurrency_errors(&self) -> Option<SpecError> {
+        let at = "/options/concurrency";
+        if self.kind != RunKind::Load {
+            let kind = self.kind.as_str();
+            let message = format!("a run of kind {kind} has one concurrency; write one number");
+            return (!self.concurrency.is_one()).then(|| SpecError::at(at, message));
+        }
+        let last = self.concurrency.last();
+        if last.get() > MOST_AT_ONCE {
+            let message = format!("a load run has at most {MOST_AT_ONCE} invocations at once");
+            return Some(SpecError::at(at, message));
+        }
+        let message = "a load run invokes the agent concurrently, and its reset may concern other invocations; if it \
+                       concerns only the invocation that its `baggage` names, set `agent.reset: {isolated: true}`";
+        (self.at_once() < last).then(|| SpecError::at("/suite/agent", message))
     }
 
     /// Every part that the suite configures.
@@ -340,21 +397,21 @@ impl RunSpec {
         let agent = &self.suite.agent;
         let own_process = matches!(agent.way, Way::Command(_) | Way::Python { .. });
         match &agent.reset {
-            None => self.concurrency,
-            Some(_) if agent.reset_isolated => self.concurrency,
-            Some(Reset::Function(_)) if own_process => self.concurrency,
+            None => self.concurrency.last(),
+            Some(_) if agent.reset_isolated => self.concurrency.last(),
+            Some(Reset::Function(_)) if own_process => self.concurrency.last(),
             Some(_) => NonZeroUsize::MIN,
         }
     }
 
     /// A warning that resets prevent concurrent invocations; `None`: they do not.
     pub(super) fn one_at_a_time(&self) -> Option<String> {
-        (self.at_once() < self.concurrency).then(|| {
+        (self.at_once() < self.concurrency.last()).then(|| {
             format!(
                 "one invocation at a time, not {}: the agent's reset may concern others that are under way. If it \
                  concerns only the invocation that its `baggage` (of a program: `SQUALL_SCOPE`) names, set \
                  `agent.reset: {{isolated: true}}`",
-                self.concurrency
+                self.concurrency.last()
             )
         })
     }
@@ -385,6 +442,7 @@ pub fn fetched_sources(
         | RunKind::Contract
         | RunKind::Mutation
         | RunKind::Explore
+        | RunKind::Load
         | RunKind::Verify => false,
     })
 }
@@ -433,7 +491,8 @@ pub(super) mod tests {
             chaos: None,
             names_profile: false,
             seed: 1,
-            concurrency: NonZeroUsize::MIN,
+            concurrency: ConcurrencyRange::one(1),
+            per_level: None,
             criteria: PassCriteria::default(),
             repeat: 1,
             baseline: None,

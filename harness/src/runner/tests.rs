@@ -1,5 +1,6 @@
 mod connections;
 mod gaps;
+mod load;
 mod world;
 
 use std::num::NonZeroUsize;
@@ -59,6 +60,7 @@ impl Tell for Silent {
     }
     fn coverage(&self, _: CoverageRecord) {}
     fn explored(&self, _: ExplorationRecord) {}
+    fn loaded(&self, _: LoadRecord) {}
     fn tried(&self, _: u64, _: u64) {}
 }
 
@@ -194,6 +196,7 @@ impl Tell for Hears<'_> {
     }
 
     fn explored(&self, _: ExplorationRecord) {}
+    fn loaded(&self, _: LoadRecord) {}
 
     fn tried(&self, invocations: u64, rules_applied: u64) {
         let mut all = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
@@ -212,7 +215,7 @@ async fn invocations_run_at_once_unless_a_reset_concerns_them_all() {
         let text = SUITE.replace("agent.test/'", &format!("agent.test/'{fields}"));
         let spec = RunSpec {
             suite: Arc::new(suite_of(&text)),
-            concurrency: NonZeroUsize::new(3).expect("three"),
+            concurrency: ConcurrencyRange::one(3),
             ..super::spec::tests::spec("")
         };
         let world = World::default();

@@ -40,6 +40,7 @@ mod langchain;
 mod leaks;
 mod lifecycle;
 mod llm_faults;
+mod load;
 mod long;
 mod matrix;
 mod mcp;

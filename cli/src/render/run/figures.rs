@@ -5,7 +5,10 @@ use squall_harness::run::{CellChange, CellState, ComparisonRecord, RunRecord};
 
 use crate::render::clean;
 use crate::render::paint::Paint;
-use crate::render::table::Table;
+use crate::render::table::{Table, wrap};
+
+/// Longest line.
+const WIDTH: usize = 100;
 
 /// Most cells in the comparison.
 const MOST_CELLS: usize = 5;
@@ -41,6 +44,16 @@ pub(super) fn render(run: &RunRecord, paint: Paint) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// The levels of a load run, and where the agent breaks.
+pub(super) fn load(run: &RunRecord) -> Vec<String> {
+    let lines = report::load_lines(run);
+    let lines = lines.iter().flat_map(|line| wrap(line, WIDTH));
+    table(report::LOAD, &report::load_levels(run))
+        .into_iter()
+        .chain(lines)
+        .collect()
 }
 
 fn result(run: &RunRecord, paint: Paint) -> String {

@@ -2,14 +2,13 @@
 
 mod named;
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
 use squall_documents::{At, Fields, ScalarKind, Tree};
 use squall_harness::run::{DocumentVersion, RunKind, RunRecord};
-use squall_harness::runner::{RunSpec, Trial};
+use squall_harness::runner::{ConcurrencyRange, RunSpec, Trial};
 use squall_harness::scores::{PassCriteria, least_of};
 use squall_harness::suite::Suite;
 use squall_journal::tape::ModelSource;
@@ -38,7 +37,9 @@ enum OrderedSuite {
 #[derive(Default)]
 struct Options {
     seed: Option<u64>,
-    concurrency: Option<u64>,
+    concurrency: Option<ConcurrencyRange>,
+    /// Invocations of each level of a load run.
+    per_level: Option<u64>,
     strict: Option<bool>,
     /// A profile's name, or the profile itself.
     profile: Option<Value>,
@@ -130,7 +131,16 @@ impl Options {
         });
         Self {
             seed: fields.whole("seed", "", 0..=u64::MAX, ""),
-            concurrency: fields.whole("concurrency", "", 1..=100, ""),
+            concurrency: fields.field("concurrency", "", |value| {
+                let node = value.any()?;
+                let range = match &node.value {
+                    Tree::Scalar { text, .. } => text.parse().ok(),
+                    Tree::Null | Tree::List(_) | Tree::Map(_) => None,
+                };
+                let expected = ConcurrencyRange::EXPECTED;
+                range.or_else(|| value.reader.misplaced(node.position, expected))
+            }),
+            per_level: fields.whole("per_level", "", 1..=1000, ""),
             strict: fields.flag("strict", ""),
             profile,
             min_score: fields.real("min_score", "", 0.0..=100.0, "").map(least_of),
@@ -239,10 +249,12 @@ pub(crate) async fn read(
         suite.replays.set_models(models);
     }
     let advanced = &suite.advanced;
-    let concurrency = options.concurrency.unwrap_or(advanced.concurrency);
-    let concurrency = usize::try_from(concurrency)
-        .ok()
-        .and_then(NonZeroUsize::new);
+    let concurrency = options.concurrency.unwrap_or_else(|| {
+        if kind == RunKind::Load {
+            return ConcurrencyRange::of_load();
+        }
+        ConcurrencyRange::one(usize::try_from(advanced.concurrency).unwrap_or(1))
+    });
     Ok(RunSpec {
         kind,
         name,
@@ -252,7 +264,8 @@ pub(crate) async fn read(
             .or(options.seed)
             .or(advanced.seed)
             .unwrap_or_else(|| state.chaos.seed()),
-        concurrency: concurrency.unwrap_or(NonZeroUsize::MIN),
+        concurrency,
+        per_level: options.per_level.and_then(|one| usize::try_from(one).ok()),
         criteria: PassCriteria {
             min_score: options.min_score.or(advanced.min_score),
             strict: options.strict.unwrap_or(advanced.strict),

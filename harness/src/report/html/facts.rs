@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::{headings, left_out, scrolled, tag};
+use super::{headings, left_out, prose, scrolled, tag};
 use crate::report::shown::cut;
-use crate::report::{Report, words};
+use crate::report::{LOAD, Report, load_levels, load_lines, words};
 use crate::run::{CellChange, CellState, ComparisonRecord, RunRecord};
 
 /// Maximum number of changes of one kind, of invariants, of scenarios, and of rules.
@@ -23,6 +23,15 @@ pub(super) fn recovery(run: &RunRecord) -> Option<Markup> {
 pub(super) fn distributions(run: &RunRecord) -> Option<Markup> {
     let rows = words::distributions(run);
     (!rows.is_empty()).then(|| table("Distributions", &words::DISTRIBUTION, &rows))
+}
+
+/// The levels of a load run.
+pub(super) fn load(run: &RunRecord) -> Option<Markup> {
+    run.load.as_ref()?;
+    Some(html! {
+        @for line in load_lines(run) { p { (prose(&line)) } }
+        (table("Load", &LOAD, &load_levels(run)))
+    })
 }
 
 /// A table of texts; the first column has the headings of the rows.

@@ -215,6 +215,9 @@ async fn carried_out<'s>(
             rounds.level_seen(seen);
         }
         let parts = rounds.next(&scenarios.round(from))?;
+        if plan.is_load() {
+            scenarios.forget_traces();
+        }
         if parts.is_empty() {
             break;
         }

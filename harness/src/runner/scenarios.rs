@@ -16,6 +16,7 @@ use crate::run::{
     CoverageRecord, DistributionRecord, RecoveryRecord, ReplayRecord, StabilityRecord,
 };
 use crate::scores::{Matrix, chaos_resilience, recoveries, robustness, stability};
+use crate::trace::Trace;
 
 /// The scenarios of a run, with the results of those judged so far.
 pub(super) struct Scenarios<'p, 's> {
@@ -167,6 +168,15 @@ impl<'p, 's> Scenarios<'p, 's> {
             );
         }
         round
+    }
+
+    /// Drops the traffic of all invocations except of the clean run. A retry storm has more than fits in memory for
+    /// several levels.
+    pub(super) fn forget_traces(&mut self) {
+        let own = self.results.iter_mut();
+        for result in own.filter_map(|(_, result)| Arc::get_mut(result)) {
+            result.trace = Trace::default();
+        }
     }
 
     /// The results of all judged scenarios, in order.

@@ -24,7 +24,7 @@ use crate::tasks;
 /// States for the filter.
 const STATES: &str =
     "queued, awaiting_approval, running, passed, failed, inconclusive, errored or cancelled";
-const KINDS: &str = "chaos, contract, mutation, replay, explore, ci or verify";
+const KINDS: &str = "chaos, contract, mutation, replay, explore, load, ci or verify";
 
 /// Runs, newest first.
 pub(super) async fn list(

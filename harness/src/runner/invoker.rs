@@ -214,7 +214,8 @@ impl<'r, 's> Invoker<'r, 's> {
 
     /// Invokes the agent under the chaos in force. Its calls cannot be told from those of other invocations.
     async fn invoke_unseen(&self, slot: &Slot, job: &InvocationJob<'_>) -> InvocationResult {
-        let invocation = self.invocation(slot, job);
+        // A job of a level is one conversation.
+        let invocation = self.invocations(slot, job).swap_remove(0);
         if let Err(error) = self.driver.reset(&invocation.place).await {
             return InvocationResult::not_reset(error);
         }

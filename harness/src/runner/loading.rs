@@ -163,9 +163,8 @@ impl<'s> Rounds<'s> for Loading<'s> {
             self.seen = None;
             self.tell.loaded(self.record.clone());
         } else {
-            let calls = last
-                .iter()
-                .map(|ran| (ran.job.prompt.clone(), calls(ran.result)));
+            let single = last.iter().filter(|ran| ran.job.is_single());
+            let calls = single.map(|ran| (ran.job.prompt.clone(), calls(ran.result)));
             self.needed.extend(calls);
         }
         self.at_once = self.left.pop();

@@ -93,6 +93,7 @@ fn table() -> Vec<Route> {
         put("/v1/scopes/{scope}/chaos", operator, chaos::put),
         delete("/v1/scopes/{scope}/chaos", ends_chaos, chaos::end),
         get("/v1/fleet", viewer, fleet::show),
+        get("/v1/tapes", viewer, tapes::list),
         get("/v1/scopes/{scope}/tape", viewer, tapes::show),
         put("/v1/scopes/{scope}/tape", operator, tapes::put).long(),
         delete("/v1/scopes/{scope}/tape", ends_chaos, tapes::delete),

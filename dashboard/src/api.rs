@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use axum::Router;
 use axum::body::{Body, BodyDataStream};
 use axum::extract::ConnectInfo;
+use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, USER_AGENT};
@@ -172,7 +173,8 @@ impl ApiClient {
 
     /// A stream of events.
     pub(crate) async fn events(&self, path: &str) -> Result<Events, ApiError> {
-        let (status, body) = self.call(Method::GET, path, None).await;
+        let (parts, body) = self.call(Method::GET, path, None).await.into_parts();
+        let status = parts.status;
         if status.is_success() {
             return Ok(Events {
                 body: body.into_data_stream(),
@@ -183,13 +185,24 @@ impl ApiClient {
         Err(ApiError::of(status, &whole(body).await?))
     }
 
+    /// The response with its headers, for the visitor.
+    pub(crate) async fn download(&self, path: &str) -> Result<Response, ApiError> {
+        let response = self.call(Method::GET, path, None).await;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        Err(ApiError::of(status, &whole(response.into_body()).await?))
+    }
+
     async fn bytes(
         &self,
         method: Method,
         path: &str,
         document: Option<(&str, String)>,
     ) -> Result<Bytes, ApiError> {
-        let (status, body) = self.call(method, path, document).await;
+        let (parts, body) = self.call(method, path, document).await.into_parts();
+        let status = parts.status;
         let body = whole(body).await?;
         if status.is_success() {
             return Ok(body);
@@ -197,12 +210,7 @@ impl ApiClient {
         Err(ApiError::of(status, &body))
     }
 
-    async fn call(
-        &self,
-        method: Method,
-        path: &str,
-        document: Option<(&str, String)>,
-    ) -> (StatusCode, Body) {
+    async fn call(&self, method: Method, path: &str, document: Option<(&str, String)>) -> Response {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = method;
         // Paths are made of encoded segments, so this cannot fail.
@@ -221,8 +229,7 @@ impl ApiClient {
         }
         request.extensions_mut().insert(ByPage("dashboard"));
         let answered = self.router.clone().oneshot(request).await;
-        let (parts, body) = answered.unwrap_or_else(|never| match never {}).into_parts();
-        (parts.status, body)
+        answered.unwrap_or_else(|never| match never {})
     }
 }
 

@@ -1,6 +1,6 @@
 //! Scripts and style sheets, contained in this binary.
 //!
-//! `scripts/dashboard-assets` brings the libraries; `squall.*` and `figures.js` are the dashboard's own. A name holds a
+//! `scripts/dashboard-assets` brings the libraries; `squall.*`, `figures.js` and `trend.js` are the dashboard's own. A name holds a
 //! digest of the contents, so a browser keeps a file for ever and never has an old one.
 
 use std::io::Write as _;
@@ -16,6 +16,7 @@ use http::header::{
 use http::{HeaderMap, StatusCode};
 use ring::digest::{SHA256, digest};
 use squall_harness::digest::hex;
+use squall_harness::report::html;
 
 /// One file.
 #[derive(Debug)]
@@ -39,7 +40,12 @@ static ALL: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "htmx.js" "htmx-sse.js" "idiomorph.js" "uplot.js" "uplot.css"
         "squall.js" "squall.css" "figures.js"
     );
-    let files = files.into_iter().map(|(name, bytes)| {
+    // Rules of the report style sheet apply to parts of a report only.
+    let [colours, rules] = html::STYLES;
+    let report = format!("{colours}.report {{\n{rules}}}\n");
+    let report = ("report.css", &*report.into_bytes().leak());
+    let own = assets!("trend.js").into_iter().chain([report]);
+    let files = files.into_iter().chain(own).map(|(name, bytes)| {
         let hash = hex(&digest(&SHA256, bytes).as_ref()[..8]);
         let (stem, ending) = name.split_once('.').unwrap_or((name, ""));
         Asset {
@@ -121,7 +127,7 @@ mod tests {
         let list: Value = serde_json::from_str(include_str!("../assets/assets.json")).unwrap();
         let list = list.as_array().unwrap();
         for asset in all().iter().filter(|asset| {
-            !["squall", "figures"]
+            !["squall", "figures", "report", "trend"]
                 .iter()
                 .any(|own| asset.name.starts_with(own))
         }) {

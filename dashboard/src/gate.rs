@@ -161,9 +161,11 @@ fn secured(mut response: Response) -> Response {
         (CACHE_CONTROL, "no-store"),
         (VARY, "cookie, hx-request"),
     ] {
-        response
-            .headers_mut()
-            .insert(name, HeaderValue::from_static(value));
+        // A report has a stricter policy of its own.
+        let headers = response.headers_mut();
+        headers
+            .entry(name)
+            .or_insert(HeaderValue::from_static(value));
     }
     response
 }

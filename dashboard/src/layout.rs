@@ -7,7 +7,12 @@ use crate::visit::{PageContent, Visit};
 use crate::{assets, in_force, text};
 
 /// The navigation: path and name of each page.
-const NAV: [(&str, &str); 2] = [("/live", "Live"), ("/chaos", "Chaos")];
+const NAV: [(&str, &str); 4] = [
+    ("/live", "Live"),
+    ("/chaos", "Chaos"),
+    ("/runs", "Runs"),
+    ("/recordings", "Recordings"),
+];
 
 /// Scripts may not evaluate text or write styles, and errors are shown where the response would be.
 const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"selfRequestsOnly":true,"historyCacheSize":0,"responseHandling":[{"code":"204","swap":false},{"code":"...","swap":true}]}"#;

@@ -32,7 +32,7 @@ use tokio::runtime::Handle;
 use tower::ServiceExt as _;
 
 use self::gate::Gate;
-use self::pages::{chaos, exchange, live, login, stop};
+use self::pages::{chaos, exchange, live, login, recordings, run, runs, stop, timeline, trend};
 use self::session::Sessions;
 
 /// Adds the dashboard to `api`, which still answers everything else. Pages are written by the runtime `work`.
@@ -60,6 +60,19 @@ pub fn router(api: Router, work: Handle) -> Router {
         .route("/chaos", get(chaos::show).post(chaos::switch))
         .route("/chaos/scopes", get(chaos::table_part))
         .route("/chaos/figures", get(chaos::figures_stream))
+        .route("/runs", get(runs::show).post(runs::start))
+        .route("/runs/compare", get(runs::compare))
+        .route("/runs/trend", get(trend::show))
+        .route("/runs/{id}", get(run::show))
+        .route("/runs/{id}/stream", get(run::stream))
+        .route("/runs/{id}/report", get(run::report))
+        .route("/runs/{id}/{change}", post(run::change))
+        .route("/recordings", get(recordings::show).post(recordings::begin))
+        .route("/recordings/stop", post(recordings::stop))
+        .route("/recordings/play", post(recordings::play))
+        .route("/recordings/tapes/stop", post(recordings::stop_tape))
+        .route("/recordings/{id}", get(timeline::recorded))
+        .route("/replays/{id}", get(timeline::stored))
         .route("/status", get(stop::status))
         .route("/logout", post(login::log_out))
         .layer(middleware::from_fn_with_state(gate.clone(), gate::callers));

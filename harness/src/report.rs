@@ -14,7 +14,7 @@ mod advice;
 pub mod certificate;
 mod exploration;
 mod failures;
-mod html;
+pub mod html;
 mod json;
 mod jsonl;
 mod junit;

@@ -46,6 +46,9 @@ pub struct RunRecord {
     /// The judged cells with their evidence. Not in lists.
     #[serde(default)]
     pub cells: Vec<CellRecord>,
+    /// How many cells of each invariant passed, also in lists; absent before the first cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub invariants: Vec<InvariantRecord>,
     /// The record of each scenario, in the suite's order.
     #[serde(default)]
     pub scenarios: Vec<ScenarioRecord>,
@@ -89,6 +92,9 @@ pub struct RunRecord {
     pub seed: u64,
     /// When the run was created, RFC 3339.
     pub created_at: String,
+    /// Who created it: the name of the token; absent if no token was required.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<String>,
     /// When the run was approved, RFC 3339; `null` if it was not, or needed no approval.
     #[serde(default)]
     pub approved_at: Option<String>,
@@ -262,6 +268,40 @@ pub struct CellRecord {
     pub baseline_failed: bool,
     /// The invocations that it was judged on.
     pub evidence: Vec<EvidenceRecord>,
+}
+
+/// The cells of an invariant in all scenarios.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "InvariantCounts")]
+pub struct InvariantRecord {
+    /// Id or type of the invariant.
+    pub invariant: String,
+    /// Cells in which it holds.
+    pub passed: u64,
+    /// Cells in which it holds or does not.
+    pub judged: u64,
+}
+
+impl InvariantRecord {
+    /// The invariants of these cells, in order of first occurrence.
+    pub fn of(cells: &[CellRecord]) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for cell in cells {
+            let known = all.iter().position(|one| one.invariant == cell.invariant);
+            let at = known.unwrap_or_else(|| {
+                all.push(Self {
+                    invariant: cell.invariant.clone(),
+                    passed: 0,
+                    judged: 0,
+                });
+                all.len() - 1
+            });
+            all[at].passed += u64::from(cell.state == CellState::Passed);
+            let is_judged = matches!(cell.state, CellState::Passed | CellState::Failed);
+            all[at].judged += u64::from(is_judged);
+        }
+        all
+    }
 }
 
 named! {

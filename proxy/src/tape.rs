@@ -147,6 +147,14 @@ impl Tapes {
         self.table().playing.get(scope).cloned()
     }
 
+    /// Scopes that play a tape, and their tapes.
+    pub fn all_playing(&self) -> Vec<(String, Arc<Playing>)> {
+        let table = self.table();
+        let all = table.playing.iter();
+        all.map(|(scope, tape)| (scope.clone(), Arc::clone(tape)))
+            .collect()
+    }
+
     /// Memory limit of captured bodies.
     pub(crate) fn room(&self) -> &Inspect {
         &self.in_flight

@@ -105,6 +105,7 @@ fn derived_schemas() -> Map<String, Value> {
         ListPage<Incident>,
         ListPage<StoredRecording>,
         ListPage<RunRecord>,
+        ListPage<tapes::TapeLine>,
         ListPage<tokens::TokenLine>,
         audit::AuditVerdict,
         caller::CallerLine,
@@ -121,7 +122,6 @@ fn derived_schemas() -> Map<String, Value> {
         RunKind,
         RunState,
         imports::ImportedReplays,
-        tapes::TapeLine,
         tokens::CreatedToken,
         TokenRole,
     );

@@ -65,7 +65,10 @@ pub(super) async fn create(
 ) -> Result<Response, ApiProblem> {
     params.finish()?;
     let spec = order::read(&state, &caller, &document).await?;
-    let run = state.runs.add(caller.workspace(), spec).await?;
+    let run = (state
+        .runs
+        .add(caller.workspace(), caller.token_name(), spec))
+    .await?;
     caller.changed(None, Some(&run), describe(&run));
     let location = format!("/v1/runs/{}", run.id);
     let location = HeaderValue::from_str(&location).expect("hex digits are a header value");

@@ -13,6 +13,7 @@ use squall_proxy::tape::{Playing, PlayingOptions};
 use super::path::Scope;
 use crate::access::Caller;
 use crate::document::RequestDocument;
+use crate::page::{self, ListPage};
 use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::recordings::Recordings;
@@ -93,6 +94,31 @@ impl TapeLine {
             self.source, self.on_miss, self.on_exhausted
         )
     }
+}
+
+/// The tapes that the caller's scopes play, by scope.
+pub(super) async fn list(
+    State(state): State<ApiState>,
+    caller: Caller,
+    mut params: Params,
+) -> Result<Json<ListPage<TapeLine>>, ApiProblem> {
+    let limit = page::limit(&mut params);
+    let after = page::after_name(&mut params);
+    params.finish()?;
+    let seen = caller.scopes();
+    let mut playing = state.chaos.tapes().all_playing();
+    playing.retain(|(scope, _)| seen.hold(scope));
+    let mut lines: Vec<_> = playing
+        .iter()
+        .map(|(scope, playing)| TapeLine::of(scope, playing))
+        .collect();
+    lines.sort_unstable_by(|a, b| a.scope.cmp(&b.scope));
+    Ok(page::by_name(
+        lines,
+        |one| &one.scope,
+        after.as_deref(),
+        limit,
+    ))
 }
 
 /// The tape of a scope, and its counters.

@@ -4,7 +4,7 @@
 //! can write to the run only while the run is its own: once another daemon has marked it as errored, it is over.
 
 use serde_json::json;
-use squall_harness::run::{RunKind, RunRecord, RunState};
+use squall_harness::run::{InvariantRecord, RunKind, RunRecord, RunState};
 
 /// A new run.
 #[derive(Debug, Clone)]
@@ -79,6 +79,7 @@ pub(super) fn written(record: &RunRecord) -> (String, String) {
     // A JSON tree of the cells of a large run would take hundreds of megabytes.
     let cells = serde_json::to_string(&record.cells).expect("cells are JSON");
     let mut bare = record.clone();
+    bare.invariants = InvariantRecord::of(&bare.cells);
     bare.cells.clear();
     let mut document = json!(bare);
     document.as_object_mut().and_then(|run| run.remove("cells"));

@@ -44,6 +44,8 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         checks: Vec::new(),
         seed: u64::MAX,
         created_at: "2026-11-22T12:00:00.000Z".to_owned(),
+        created_by: None,
+        invariants: Vec::new(),
         approved_at: None,
         approved_by: None,
         started_at: None,

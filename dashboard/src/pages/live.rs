@@ -296,7 +296,7 @@ impl Rows {
 }
 
 /// A carriage return would end a line of the stream.
-fn event(name: &str, markup: &Markup) -> Event {
+pub(super) fn event(name: &str, markup: &Markup) -> Event {
     Event::default()
         .event(name)
         .data(markup.0.replace('\r', "&#13;"))

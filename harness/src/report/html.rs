@@ -13,15 +13,27 @@ mod matrix;
 mod replays;
 mod summary;
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
 use super::story::Wire;
-use super::{Report, next_step, words};
+use super::{Report, next_step, shown, words};
+use crate::run::RunRecord;
 
-const STYLE: &str = include_str!("html/style.css");
+const STYLE: &str = concat!(
+    include_str!("html/colours.css"),
+    include_str!("html/style.css")
+);
+
+/// The style sheets of [`sections`] and [`lead`]: custom properties of the root, and rules.
+pub const STYLES: [&str; 2] = [
+    include_str!("html/colours.css"),
+    include_str!("html/style.css"),
+];
 
 /// The content security policy of all pages, without the style sheet.
 const POLICY: &str = "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'";
@@ -73,7 +85,7 @@ fn parts(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
         ("summary", "Summary", Some(summary::part(run))),
         ("heat", "Heat map", exploration::part(run)),
         ("load", "Load", facts::load(run)),
-        ("matrix", "Matrix", matrix::part(run)),
+        ("matrix", "Matrix", matrix::part(run, &cells::shown(run))),
         ("crew", "Crew", crew::part(run)),
         ("replays", "Replays", replays::part(run)),
         ("causes", "Failures by cause", groups::part(report)),
@@ -100,6 +112,44 @@ fn parts(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
     there
         .filter_map(|(id, heading, part)| Some((id, heading, part?)))
         .collect()
+}
+
+/// The non-empty sections of the page, for another page: anchor, heading, content.
+pub fn sections(report: &Report) -> Vec<(&'static str, &'static str, Markup)> {
+    let parts = parts(report).into_iter();
+    parts
+        .map(|(id, heading, part)| (id, heading, visible(&part)))
+        .collect()
+}
+
+/// The verdict on a run, why, and what to do next.
+pub fn lead(run: &RunRecord) -> Markup {
+    visible(&verdict(run))
+}
+
+/// The matrix or the heat map of a run that is not over. It refers to no other part.
+pub fn so_far(run: &RunRecord) -> Markup {
+    let part = exploration::part(run).or_else(|| matrix::part(run, &BTreeSet::new()));
+    visible(&part.unwrap_or_default())
+}
+
+/// A run's comparison with an earlier one.
+pub fn compared(run: &RunRecord) -> Markup {
+    visible(&facts::comparison(run).unwrap_or_default())
+}
+
+/// Makes control characters visible. The texts in `markup` are escaped already.
+fn visible(markup: &Markup) -> Markup {
+    PreEscaped(shown(&markup.0).into_owned())
+}
+
+fn verdict(run: &RunRecord) -> Markup {
+    html! {
+        p class="lead" {
+            (tag(run.state.as_str(), &words::verdict(run), "verdict")) " " (prose(&words::why(run)))
+            @if let Some(step) = next_step(run) { " " (prose(step)) }
+        }
+    }
 }
 
 fn body(report: &Report) -> Markup {

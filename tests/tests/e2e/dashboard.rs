@@ -7,7 +7,12 @@ use squall_tests::{Daemon, Stage, Wire};
 
 /// What a person found who did as `visit` in `tests/clients/dashboard.mjs` says.
 fn visited(daemon: &Daemon, visit: &str, data: &Value) -> Value {
-    let mut command = client("dashboard.mjs");
+    visited_by("dashboard.mjs", daemon, visit, data)
+}
+
+/// The same, as `visit` in `script` says.
+pub(crate) fn visited_by(script: &str, daemon: &Daemon, visit: &str, data: &Value) -> Value {
+    let mut command = client(script);
     command.args(["--url", &format!("http://{}", daemon.api.address)]);
     command.args(["--proxy", &format!("http://{}", daemon.proxy)]);
     command.args(["--client", visit, "--data", &data.to_string()]);
@@ -30,7 +35,7 @@ fn visited(daemon: &Daemon, visit: &str, data: &Value) -> Value {
 }
 
 /// `pictures` of `docs/images` are written only when `SQUALL_PICTURES` names a folder.
-fn with_pictures(mut data: Value) -> Value {
+pub(crate) fn with_pictures(mut data: Value) -> Value {
     if let Ok(folder) = std::env::var("SQUALL_PICTURES") {
         data["pictures"] = json!(folder);
     }

@@ -21,6 +21,7 @@ mod context;
 mod conversations;
 mod crews;
 mod dashboard;
+mod dashboard_runs;
 mod desk;
 mod dice;
 mod docs_page;

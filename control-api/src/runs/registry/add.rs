@@ -28,10 +28,11 @@ const UNFINISHED: Quota = Quota {
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 impl Runs {
-    /// Accepts a run: checks, writes and queues it.
+    /// Accepts a run of the token `by`: checks, writes and queues it.
     pub(crate) async fn add(
         self: &Arc<Self>,
         workspace: &str,
+        by: Option<&str>,
         spec: RunSpec,
     ) -> Result<RunRecord, ApiProblem> {
         let errors = self.parts.executor.check(&spec).into_iter();
@@ -43,7 +44,7 @@ impl Runs {
         }
         let approval = self.parts.approval.load_full();
         let waits = approval::is_required(&approval, &spec.name, &spec.suite).await;
-        let mut record = self.new_record(&spec);
+        let mut record = self.new_record(by, &spec);
         let mark = self.reach.open(&record.id, workspace);
         // One transaction, so that the store cannot fail between the two.
         let states = [RunState::Queued, RunState::AwaitingApproval];
@@ -91,7 +92,7 @@ impl Runs {
         Ok(record)
     }
 
-    fn new_record(&self, spec: &RunSpec) -> RunRecord {
+    fn new_record(&self, by: Option<&str>, spec: &RunSpec) -> RunRecord {
         let recorder = &self.log.recorder;
         let mut agent = agent_name(&spec.suite.agent);
         let redactor = recorder.redactor().and(&spec.suite.redactor);
@@ -99,6 +100,7 @@ impl Runs {
         let id = recorder.begin(Instant::now()).to_string();
         RunRecord {
             created_at: self.log.now(),
+            created_by: by.map(str::to_owned),
             daemon: self.parts.daemon.clone(),
             agent: Some(agent),
             ..spec.record(&id)

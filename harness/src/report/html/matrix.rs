@@ -12,7 +12,8 @@ use crate::run::{CellRecord, CellState, RunRecord};
 /// Maximum number of columns in one table, so that it fits on paper and on the screen.
 const MOST_COLUMNS: usize = 6;
 
-pub(super) fn part(run: &RunRecord) -> Option<Markup> {
+/// `linked` are the indexes of cells with details on the page.
+pub(super) fn part(run: &RunRecord, linked: &BTreeSet<usize>) -> Option<Markup> {
     let (columns, rows) = axes(&run.cells);
     // The minimum number of tables, with about equal widths.
     let tables = columns.len().div_ceil(MOST_COLUMNS);
@@ -27,16 +28,21 @@ pub(super) fn part(run: &RunRecord) -> Option<Markup> {
     (!run.cells.is_empty() && run.exploration.is_none()).then(|| {
         html! {
             @for (number, some) in columns.chunks(most).enumerate() {
-                (table(run, some, &rows, &which(number * most + 1, some.len())))
+                (table(run, linked, some, &rows, &which(number * most + 1, some.len())))
             }
         }
     })
 }
 
 /// A table for some of the scenarios; `which` names them if there are several tables.
-fn table(run: &RunRecord, columns: &[&str], rows: &[(&str, &str)], which: &str) -> Markup {
+fn table(
+    run: &RunRecord,
+    linked: &BTreeSet<usize>,
+    columns: &[&str],
+    rows: &[(&str, &str)],
+    which: &str,
+) -> Markup {
     let label = format!("Matrix of invariants and scenarios.{which}");
-    let shown = cells::shown(run);
     let here = |invariant: &str, severity: &str, column: &str| {
         let cells = run.cells.iter().enumerate();
         let of_it = cells.filter(|(_, cell)| {
@@ -60,7 +66,7 @@ fn table(run: &RunRecord, columns: &[&str], rows: &[(&str, &str)], which: &str) 
                         @for column in columns {
                             td {
                                 @for (number, cell) in here(invariant, severity, column) {
-                                    (one(&shown, number, cell))
+                                    (one(linked, number, cell))
                                 }
                             }
                         }
@@ -87,7 +93,7 @@ fn scenario(run: &RunRecord, name: &str) -> Markup {
     }
 }
 
-fn one(shown: &BTreeSet<usize>, number: usize, cell: &CellRecord) -> Markup {
+fn one(linked: &BTreeSet<usize>, number: usize, cell: &CellRecord) -> Markup {
     let mark = match cell.state {
         CellState::Passed => "✓",
         CellState::Failed => "✗",
@@ -100,7 +106,7 @@ fn one(shown: &BTreeSet<usize>, number: usize, cell: &CellRecord) -> Markup {
     let class = format!("cell {}", cells::class(cell));
     let text = format!("{mark} {}{mutation}", cells::state(cell));
     html! {
-        @if shown.contains(&number) {
+        @if linked.contains(&number) {
             a class=(class) href={ "#cell-" (number) } { (text) }
         } @else {
             span class=(class) { (text) }

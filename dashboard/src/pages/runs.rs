@@ -265,7 +265,7 @@ pub(crate) async fn compare(visit: Visit) -> PageResult {
                 }
             }
         }
-        div.report { (report::compared(later)) }
+        div.report { h2 { "Differences" } (report::compared(later)) }
     };
     Ok(PageContent {
         title: "Two runs compared".to_owned(),

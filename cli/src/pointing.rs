@@ -1,31 +1,21 @@
 //! The proxy variables that `env`, `run` and `demo` set.
 
-pub(crate) use squall_harness::agents::pointing::{Variable, encode, variables};
+pub(crate) use squall_harness::agents::pointing::{Variable, encode, quoted, script, variables};
+
+use squall_harness::agents::pointing::ShellLanguage;
 
 use crate::args::Shell;
 
-/// The variables as shell commands, one a line.
-pub(crate) fn script(shell: Shell, variables: &[Variable]) -> String {
-    let line = |(name, value): &Variable| match shell {
-        Shell::Bash => format!("export {name}={}\n", quoted(value, "'\\''")),
-        Shell::Fish => format!(
-            "set -gx {name} {}\n",
-            quoted(&value.replace('\\', "\\\\"), "\\'")
-        ),
-        Shell::Powershell => format!("$env:{name} = {}\n", quoted(value, "''")),
-        Shell::Dotenv => {
-            format!(
-                "{name}=\"{}\"\n",
-                value.replace('\\', "\\\\").replace('"', "\\\"")
-            )
+impl Shell {
+    /// The language of its commands.
+    pub(crate) fn language(self) -> ShellLanguage {
+        match self {
+            Self::Bash => ShellLanguage::Bash,
+            Self::Fish => ShellLanguage::Fish,
+            Self::Powershell => ShellLanguage::Powershell,
+            Self::Dotenv => ShellLanguage::Dotenv,
         }
-    };
-    variables.iter().map(line).collect()
-}
-
-/// The text in single quotes; `escape` replaces a single quote in it.
-pub(crate) fn quoted(text: &str, escape: &str) -> String {
-    format!("'{}'", text.replace('\'', escape))
+    }
 }
 
 #[cfg(test)]
@@ -42,7 +32,7 @@ mod tests {
             Path::new("/home/it's/ca.pem"),
         );
         let scripts: Vec<_> = [Shell::Bash, Shell::Fish, Shell::Powershell, Shell::Dotenv]
-            .map(|shell| script(shell, &variables))
+            .map(|shell| script(shell.language(), &variables))
             .into();
         insta::assert_snapshot!(scripts.join("\n"));
     }

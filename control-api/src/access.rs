@@ -203,6 +203,11 @@ impl Access {
         }
     }
 
+    /// All workspaces but the default one, also those added later.
+    pub(crate) fn workspaces(&self) -> Arc<Workspaces> {
+        Arc::clone(&self.workspaces)
+    }
+
     /// Whether every client that reaches the API may do everything.
     pub fn is_open(&self) -> bool {
         self.tokens.load().is_open()

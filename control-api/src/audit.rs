@@ -20,7 +20,7 @@ use squall_harness::digest::sha256;
 /// Actor names that no token can have: Squall itself, and a client without a token.
 pub const RESERVED: [&str; 2] = ["squall", "-"];
 
-pub(crate) use self::call::{AuditedCall, Repeated};
+pub(crate) use self::call::{AuditedCall, Unchanged};
 pub use self::log::AuditLog;
 pub use crate::ledger::{AuditEntry, AuditOutcome, chain};
 

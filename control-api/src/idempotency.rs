@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep};
 
 pub(crate) use self::key::KEY;
 use crate::access::Needs;
-use crate::audit::Repeated;
+use crate::audit::Unchanged;
 use crate::document;
 use crate::problem::{ApiProblem, ProblemDetail};
 use crate::store::{IdempotencyKey, KeyState, Store, StoreError, StoredResponse};
@@ -68,7 +68,7 @@ pub(crate) async fn once(
     let key = key::of(&head, &body)?;
     if let Some(stored) = keys.take(&key).await? {
         let mut again = repeated(stored)?;
-        again.extensions_mut().insert(Repeated);
+        again.extensions_mut().insert(Unchanged);
         return Ok(again);
     }
     let request = Request::from_parts(head, Body::from(body));

@@ -14,6 +14,7 @@ pub mod access;
 pub mod audit;
 mod chaos_request;
 mod claim;
+mod clients;
 mod collected_traces;
 mod credential;
 mod dispatch;
@@ -42,6 +43,7 @@ mod tasks;
 mod trust;
 mod workspace;
 
+pub use self::clients::Clients;
 pub use self::collected_traces::CollectedTraces;
 pub use self::document::{LONGEST_RUN, WITH_VARIABLES};
 pub use self::fleet::{Fleet, FleetParts};

@@ -3,9 +3,11 @@
 mod audit;
 mod caller;
 mod chaos;
+mod clients;
 mod daemon;
 mod docs;
 mod documents;
+mod dry_run;
 mod events;
 mod exchanges;
 mod fleet;
@@ -85,6 +87,8 @@ fn table() -> Vec<Route> {
         get("/v1/profiles/{name}", viewer, documents::show),
         put("/v1/profiles/{name}", operator, documents::put),
         delete("/v1/profiles/{name}", operator, documents::delete),
+        get("/v1/profiles/{name}/versions", viewer, documents::list_versions),
+        post("/v1/profiles/{name}/dry-run", operator, dry_run::dry_run),
         get("/v1/chaos", viewer, chaos::show),
         put("/v1/chaos", operator, chaos::put),
         delete("/v1/chaos", ends_chaos, chaos::end_default),
@@ -99,6 +103,7 @@ fn table() -> Vec<Route> {
         delete("/v1/scopes/{scope}/tape", ends_chaos, tapes::delete),
         get("/v1/exchanges", viewer, exchanges::list),
         get("/v1/exchanges/{id}", viewer, exchanges::show),
+        get("/v1/clients", viewer, clients::list),
         get("/v1/events", viewer, events::stream),
         get("/v1/suites", viewer, documents::list),
         get("/v1/suites/{name}", viewer, documents::show),

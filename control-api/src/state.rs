@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
 use crate::audit::AuditLog;
+use crate::clients::Clients;
 use crate::collected_traces::CollectedTraces;
 use crate::fleet::Fleet;
 use crate::readiness::Readiness;
@@ -40,6 +41,8 @@ pub struct ApiState {
     pub fleet: Option<Arc<Fleet>>,
     /// Runs of agents.
     pub runs: Arc<Runs>,
+    /// The programs that have sent requests to the proxy.
+    pub clients: Arc<Clients>,
     /// Recordings, running and stored.
     pub recordings: Arc<Recordings>,
     /// The journal in memory.

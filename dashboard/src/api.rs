@@ -9,7 +9,7 @@ use axum::extract::ConnectInfo;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HOST, ORIGIN, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
@@ -102,6 +102,14 @@ impl ApiError {
     }
 }
 
+/// A document as it was written.
+#[derive(Debug)]
+pub(crate) struct ApiText {
+    pub(crate) text: String,
+    /// Its entity tag.
+    pub(crate) tag: Option<String>,
+}
+
 /// A list of the API.
 #[derive(Debug, Deserialize)]
 pub(crate) struct List<T> {
@@ -171,6 +179,48 @@ impl ApiClient {
         Ok(serde_json::from_slice(&body).unwrap_or_default())
     }
 
+    /// The document at `path` as it was written.
+    pub(crate) async fn document(&self, path: &str) -> Result<ApiText, ApiError> {
+        let mut request = self.request(Method::GET, path);
+        let yaml = HeaderValue::from_static("application/yaml");
+        request.headers_mut().insert(ACCEPT, yaml);
+        let (parts, body) = self.answered(request).await.into_parts();
+        let body = whole(body).await?;
+        if !parts.status.is_success() {
+            return Err(ApiError::of(parts.status, &body));
+        }
+        let tag = parts.headers.get(ETAG).and_then(|tag| tag.to_str().ok());
+        Ok(ApiText {
+            text: String::from_utf8_lossy(&body).into_owned(),
+            tag: tag.map(str::to_owned),
+        })
+    }
+
+    /// Sends a text in YAML, on a condition; returns the response's.
+    pub(crate) async fn send_text(
+        &self,
+        method: Method,
+        path: &str,
+        text: &str,
+        condition: Option<(HeaderName, &str)>,
+    ) -> Result<String, ApiError> {
+        let mut request = self.request(method, path);
+        let yaml = HeaderValue::from_static("application/yaml");
+        request.headers_mut().insert(CONTENT_TYPE, yaml);
+        if let Some((name, value)) = condition
+            && let Ok(value) = HeaderValue::from_str(value)
+        {
+            request.headers_mut().insert(name, value);
+        }
+        *request.body_mut() = Body::from(text.to_owned());
+        let (parts, body) = self.answered(request).await.into_parts();
+        let body = whole(body).await?;
+        if !parts.status.is_success() {
+            return Err(ApiError::of(parts.status, &body));
+        }
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
     /// A stream of events.
     pub(crate) async fn events(&self, path: &str) -> Result<Events, ApiError> {
         let (parts, body) = self.call(Method::GET, path, None).await.into_parts();
@@ -211,6 +261,18 @@ impl ApiClient {
     }
 
     async fn call(&self, method: Method, path: &str, document: Option<(&str, String)>) -> Response {
+        let mut request = self.request(method, path);
+        if let Some((kind, text)) = document {
+            if let Ok(kind) = HeaderValue::from_str(kind) {
+                request.headers_mut().insert(CONTENT_TYPE, kind);
+            }
+            *request.body_mut() = Body::from(text);
+        }
+        self.answered(request).await
+    }
+
+    /// A request of the visitor, without a body.
+    fn request(&self, method: Method, path: &str) -> Request<Body> {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = method;
         // Paths are made of encoded segments, so this cannot fail.
@@ -218,16 +280,14 @@ impl ApiClient {
         request.headers_mut().extend(self.headers.clone());
         let json = HeaderValue::from_static("application/json");
         request.headers_mut().insert(ACCEPT, json);
-        if let Some((kind, text)) = document {
-            if let Ok(kind) = HeaderValue::from_str(kind) {
-                request.headers_mut().insert(CONTENT_TYPE, kind);
-            }
-            *request.body_mut() = Body::from(text);
-        }
         if let Some(peer) = self.peer {
             request.extensions_mut().insert(ConnectInfo(peer));
         }
         request.extensions_mut().insert(ByPage("dashboard"));
+        request
+    }
+
+    async fn answered(&self, request: Request<Body>) -> Response {
         let answered = self.router.clone().oneshot(request).await;
         answered.unwrap_or_else(|never| match never {})
     }

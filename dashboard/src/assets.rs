@@ -37,7 +37,7 @@ macro_rules! assets {
 
 static ALL: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     let files = assets!(
-        "htmx.js" "htmx-sse.js" "idiomorph.js" "uplot.js" "uplot.css"
+        "htmx.js" "htmx-sse.js" "idiomorph.js" "uplot.js" "uplot.css" "codemirror.js" "squall-editor.js"
         "squall.js" "squall.css" "figures.js"
     );
     // Rules of the report style sheet apply to parts of a report only.

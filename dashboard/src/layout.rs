@@ -7,11 +7,13 @@ use crate::visit::{PageContent, Visit};
 use crate::{assets, in_force, text};
 
 /// The navigation: path and name of each page.
-const NAV: [(&str, &str); 4] = [
+const NAV: [(&str, &str); 6] = [
     ("/live", "Live"),
     ("/chaos", "Chaos"),
+    ("/profiles", "Profiles"),
     ("/runs", "Runs"),
     ("/recordings", "Recordings"),
+    ("/connect", "Connect"),
 ];
 
 /// Scripts may not evaluate text or write styles, and errors are shown where the response would be.

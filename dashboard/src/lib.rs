@@ -32,7 +32,9 @@ use tokio::runtime::Handle;
 use tower::ServiceExt as _;
 
 use self::gate::Gate;
-use self::pages::{chaos, exchange, live, login, recordings, run, runs, stop, timeline, trend};
+use self::pages::{
+    chaos, connect, exchange, live, login, profiles, recordings, run, runs, stop, timeline, trend,
+};
 use self::session::Sessions;
 
 /// Adds the dashboard to `api`, which still answers everything else. Pages are written by the runtime `work`.
@@ -60,6 +62,10 @@ pub fn router(api: Router, work: Handle) -> Router {
         .route("/chaos", get(chaos::show).post(chaos::switch))
         .route("/chaos/scopes", get(chaos::table_part))
         .route("/chaos/figures", get(chaos::figures_stream))
+        .route("/profiles", get(profiles::list))
+        .route("/profiles/{name}", get(profiles::show).post(profiles::act))
+        .route("/connect", get(connect::show))
+        .route("/connect/clients", get(connect::list))
         .route("/runs", get(runs::show).post(runs::start))
         .route("/runs/compare", get(runs::compare))
         .route("/runs/trend", get(trend::show))

@@ -133,8 +133,13 @@ impl Visit {
 
     /// A field of the form; empty if it is missing.
     pub(crate) fn field(&self, name: &str) -> &str {
+        self.raw_field(name).trim()
+    }
+
+    /// A field of the form with its white space; empty if it is missing.
+    pub(crate) fn raw_field(&self, name: &str) -> &str {
         let found = self.form.iter().find(|(given, _)| given == name);
-        found.map_or("", |(_, value)| value.trim())
+        found.map_or("", |(_, value)| value)
     }
 
     /// The API, for a visitor with another token.

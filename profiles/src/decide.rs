@@ -451,7 +451,7 @@ fn replies_out_of_band(facts: &Facts<'_>) -> bool {
 }
 
 /// Whether a rule is decided at the CONNECT to an origin: it only matches on scheme and authority.
-fn is_of_the_connection(rule: &Rule, origin: &CanonicalUrl) -> bool {
+pub(crate) fn is_of_the_connection(rule: &Rule, origin: &CanonicalUrl) -> bool {
     rule.fault_mode.is_of_the_connection
         && !rule.matching.asks_for_an_exchange()
         && (rule.matching.urls.is_empty() || rule.matching.urls.match_all_of(origin))

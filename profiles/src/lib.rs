@@ -14,6 +14,7 @@ pub mod canary;
 pub mod changes;
 pub mod decide;
 pub mod dice;
+pub mod dry_run;
 pub mod explain;
 pub mod facts;
 pub mod family;

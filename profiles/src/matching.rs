@@ -153,6 +153,24 @@ impl Condition {
         Self::Json,
         Self::Body,
     ];
+
+    /// The field of a rule that states it.
+    pub(crate) fn field(self) -> &'static str {
+        match self {
+            Self::Kind => "kind",
+            Self::Url => "match_url",
+            Self::Tool => "tool",
+            Self::From => "from",
+            Self::Methods => "methods",
+            Self::Headers => "headers",
+            Self::Dialect => "dialect",
+            Self::Model => "model",
+            Self::Stream => "stream",
+            Self::Body => "match_body",
+            Self::Json => "json",
+            Self::Status => "status",
+        }
+    }
 }
 
 impl Match {

@@ -124,6 +124,7 @@ impl Exchange {
         request: &Request<Incoming>,
     ) -> Result<Box<Self>, Problem> {
         let started = Instant::now();
+        connection.control.peer().read(request.headers());
         let engine = &connection.worker.engine;
         let compiled = engine.compiled();
         let ingress = &connection.ingress;

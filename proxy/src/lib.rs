@@ -26,6 +26,7 @@ pub mod http1;
 mod lock;
 mod mcp;
 pub mod metrics;
+pub mod peer;
 pub mod problem;
 pub mod recorder;
 mod run_mark;

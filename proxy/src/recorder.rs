@@ -52,6 +52,7 @@ use self::collector::Collector;
 pub(crate) use self::mcp::RpcTraffic;
 pub(crate) use self::meter::Meter;
 pub(crate) use self::model::ModelTraffic;
+pub use self::near_miss::dry_run;
 pub(crate) use self::note::spent;
 pub use self::note::{CanaryNote, CanaryOrigin, ExchangeNote};
 pub(crate) use self::traffic::Traffic;

@@ -20,7 +20,7 @@ pub(super) async fn run(env: EnvArgs) -> Result<(), Failure> {
     if env.remote.json {
         return output::json(&document(&variables));
     }
-    output::document(&pointing::script(env.shell, &variables))
+    output::document(&pointing::script(env.shell.language(), &variables))
 }
 
 /// The address at which local programs reach the proxy.

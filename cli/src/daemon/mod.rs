@@ -27,7 +27,7 @@ use arc_swap::ArcSwap;
 use squall_control_api::access::Access;
 use squall_control_api::audit::{AuditEntry, AuditLog};
 use squall_control_api::{
-    ApiState, DaemonId, Fleet, FleetParts, RecordingBounds, Recordings, Runs, RunsParts,
+    ApiState, Clients, DaemonId, Fleet, FleetParts, RecordingBounds, Recordings, Runs, RunsParts,
     StoredJournal, StoredProfiles, StoredTokens, Trust, TrustConfig,
 };
 use squall_profiles::library::Library;
@@ -116,6 +116,7 @@ impl Daemon {
         Ok(daemon.serve_api(listener, work))
     }
 
+    #[expect(clippy::too_many_lines, reason = "a flat list of parts")]
     async fn begin(
         config: Config,
         work: &'static Handle,
@@ -192,6 +193,7 @@ impl Daemon {
             profiles: stored,
             runs,
             recordings,
+            clients: Clients::observing(&recorder, &access),
             recorder,
             journal,
             metrics,

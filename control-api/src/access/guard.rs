@@ -10,7 +10,7 @@ use axum::response::Response;
 use squall_journal::redact::Redactor;
 
 use super::{Access, Caller, Needs};
-use crate::audit::{AuditEntry, AuditLog, AuditedCall, Repeated};
+use crate::audit::{AuditEntry, AuditLog, AuditedCall, Unchanged};
 use crate::problem::ApiProblem;
 use crate::store;
 
@@ -82,8 +82,8 @@ pub(crate) async fn guard(
         ..caller
     });
     let response = next.run(request).await;
-    // A repeated response changed nothing, so it has no entry.
-    if response.extensions().get::<Repeated>().is_none() {
+    // What changed nothing has no entry.
+    if response.extensions().get::<Unchanged>().is_none() {
         let patience = match needs {
             Needs::EndsChaos => SHORT_PATIENCE,
             Needs::Nothing | Needs::Role(_) => PATIENCE,

@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::{AuditEntry, AuditOutcome, digest_of};
 use crate::lock;
 
-/// Marks a response that was repeated for an `Idempotency-Key`: nothing was changed.
+/// Marks the response to a request that changed nothing: a dry run, or one repeated for an `Idempotency-Key`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Repeated;
+pub(crate) struct Unchanged;
 
 /// A call that may change something.
 #[derive(Debug)]

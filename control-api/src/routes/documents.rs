@@ -29,7 +29,7 @@ use crate::problem::{ApiProblem, ProblemDetail};
 use crate::query::Params;
 use crate::runs::validation;
 use crate::state::ApiState;
-use crate::store::{DocumentKey, DocumentKind, DocumentText, StoredDocument};
+use crate::store::{DocumentKey, DocumentKind, DocumentText, StoredDocument, StoredVersion};
 use crate::stored_documents::{self, Written, newest};
 use crate::stored_profiles;
 use crate::trust::SentVariables;
@@ -62,6 +62,19 @@ pub(super) struct ProfileLine {
     description: String,
     /// Number of its rules.
     rules: usize,
+}
+
+/// A version of a profile.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct VersionLine {
+    /// Its number, from 1.
+    version: i64,
+    /// When it was put or deleted, RFC 3339.
+    created_at: String,
+    /// The name of the token, `-` without tokens; `null` for versions of earlier releases.
+    created_by: Option<String>,
+    /// Whether it is a deletion.
+    deleted: bool,
 }
 
 /// A document that was put.
@@ -167,6 +180,31 @@ pub(super) async fn list_profiles(
         after.as_deref(),
         limit,
     ))
+}
+
+/// The versions of a profile that are stored, the newest first, on one page. Files and built-in profiles have none.
+pub(super) async fn list_versions(
+    documents: Documents,
+    Name(name): Name,
+    params: Params,
+) -> Result<Json<ListPage<VersionLine>>, ApiProblem> {
+    params.finish()?;
+    let key = documents.key(&name);
+    let versions = documents.state.store.versions(&key).await?;
+    let library = documents.state.library(&key.workspace);
+    if versions.is_empty() && library.get(&name).is_none() {
+        return Err(ApiProblem::not_found(no_profile(&library, &name)));
+    }
+    let line = |version: StoredVersion| VersionLine {
+        version: version.version,
+        created_at: timestamp::rfc3339(version.created_at.unsigned_abs()),
+        created_by: version.created_by,
+        deleted: version.is_deletion,
+    };
+    Ok(Json(ListPage {
+        items: versions.into_iter().map(line).collect(),
+        next_cursor: None,
+    }))
 }
 
 /// One document: JSON, or its original text with `Accept: application/yaml`. Old versions are returned as original

@@ -12,9 +12,12 @@ use squall_harness::report::{Report, ReportFormat};
 use squall_harness::run::{RunKind, RunRecord, RunState};
 use squall_journal::record::{ExchangeRecord, ExplainedRecord, Kind};
 
-use super::{audit, caller, chaos, daemon, documents, fleet, imports, table, tapes, tokens};
+use super::{
+    audit, caller, chaos, daemon, documents, dry_run, fleet, imports, table, tapes, tokens,
+};
 use crate::access::{AccessRule, TokenRole};
 use crate::audit::{AuditEntry, AuditOutcome};
+use crate::clients::ClientLine;
 use crate::page::ListPage;
 use crate::problem::ProblemDetail;
 use crate::runs::incidents::Incident;
@@ -99,8 +102,10 @@ fn derived_schemas() -> Map<String, Value> {
     add!(
         ListPage<AuditEntry>,
         ListPage<chaos::InForce>,
+        ListPage<ClientLine>,
         ListPage<documents::DocumentLine>,
         ListPage<documents::ProfileLine>,
+        ListPage<documents::VersionLine>,
         ListPage<ExchangeRecord>,
         ListPage<Incident>,
         ListPage<StoredRecording>,
@@ -113,6 +118,7 @@ fn derived_schemas() -> Map<String, Value> {
         daemon::Health,
         daemon::Ready,
         documents::PutDocument,
+        dry_run::DryRunReport,
         fleet::FleetState,
         ExplainedRecord,
         ReportFormat,

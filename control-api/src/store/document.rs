@@ -73,6 +73,19 @@ pub struct StoredDocument {
     pub digest: String,
 }
 
+/// When and by whom a version of a document was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredVersion {
+    /// Its number, from 1.
+    pub version: i64,
+    /// Milliseconds since 1970.
+    pub created_at: i64,
+    /// The name of the token, `-` without tokens; `None` if it is not known.
+    pub created_by: Option<String>,
+    /// Whether it is a deletion.
+    pub is_deletion: bool,
+}
+
 /// The columns of a [`StoredDocument`].
 const COLUMNS: &str = "workspace, name, version, body, variables, digest, CAST(deleted AS INTEGER)";
 
@@ -145,6 +158,26 @@ impl Store {
         self.read(listed).await
     }
 
+    /// The stored versions of a document, the newest first.
+    pub async fn versions(&self, key: &DocumentKey) -> Result<Vec<StoredVersion>, StoreError> {
+        if !can_be_there(&key.name) {
+            return Ok(Vec::new());
+        }
+        let select =
+            "SELECT version, created_at, created_by, CAST(deleted AS INTEGER) FROM documents";
+        let rows: Vec<(i64, i64, Option<String>, i64)> = self
+            .read(key.select(select, " ORDER BY version DESC"))
+            .await?;
+        let rows = rows.into_iter();
+        let version = |(version, created_at, created_by, deleted)| StoredVersion {
+            version,
+            created_at,
+            created_by,
+            is_deletion: deleted != 0,
+        };
+        Ok(rows.map(version).collect())
+    }
+
     /// The newest version of a document, which may be a deletion; `None` when it was never put.
     pub async fn newest(&self, key: &DocumentKey) -> Result<Option<StoredDocument>, StoreError> {
         self.one(key, newest(key)).await
@@ -200,8 +233,8 @@ impl Store {
                 // If two daemons write the same version at once, one of the inserts fails.
                 let insert = sql(
                     "INSERT INTO documents \
-                     (workspace, kind, name, version, body, variables, digest, created_at, deleted) \
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
+                     (workspace, kind, name, version, body, variables, digest, created_at, deleted, created_by) \
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING",
                 )
                 .bind(&key.workspace)
                 .bind(key.kind.as_str())
@@ -211,7 +244,8 @@ impl Store {
                 .bind(text.and_then(DocumentText::variables))
                 .bind(sha256(body))
                 .bind(signed(at))
-                .bind(text.is_none());
+                .bind(text.is_none())
+                .bind(entry.as_ref().map(|entry| entry.actor.clone()));
                 if insert.execute(&mut *transaction).await? == 0 {
                     return Ok(None);
                 }

@@ -33,7 +33,8 @@ use sqlx::{Any, AnyConnection, AnyPool, FromRow, Transaction};
 
 pub use self::audit::AuditFilter;
 pub use self::document::{
-    DEFAULT_WORKSPACE, DocumentKey, DocumentKind, DocumentText, StoredDocument, WriteError,
+    DEFAULT_WORKSPACE, DocumentKey, DocumentKind, DocumentText, StoredDocument, StoredVersion,
+    WriteError,
 };
 use self::error::Cause;
 pub use self::error::{StoreError, StoreFailure};

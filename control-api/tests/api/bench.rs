@@ -17,8 +17,9 @@ use squall_control_api::access::{Access, Token};
 use squall_control_api::audit::AuditLog;
 use squall_control_api::store::Store;
 use squall_control_api::{
-    ApiState, JournalOptions, ListenerAddress, Readiness, RecordingBounds, Recordings, Runs,
-    RunsParts, StoredJournal, StoredProfiles, StoredTokens, Trust, TrustConfig, prune, router,
+    ApiState, Clients, JournalOptions, ListenerAddress, Readiness, RecordingBounds, Recordings,
+    Runs, RunsParts, StoredJournal, StoredProfiles, StoredTokens, Trust, TrustConfig, prune,
+    router,
 };
 use squall_harness::dial::Dialler;
 use squall_harness::runner::{Execute, Executor};
@@ -28,6 +29,7 @@ use squall_profiles::library::Library;
 use squall_profiles::tools::ToolNames;
 use squall_proxy::chaos::{Chaos, Defaults};
 use squall_proxy::metrics::Metrics;
+use squall_proxy::peer::Peer;
 use squall_proxy::recorder::{ExchangeNote, Recorder, RecorderOptions};
 use squall_proxy::upstream::HostPatterns;
 use tokio_util::sync::CancellationToken;
@@ -188,6 +190,7 @@ impl Api {
         let audit = AuditLog::new(store.clone(), recorder.clone());
         let state = ApiState {
             chaos: chaos.clone(),
+            clients: Clients::observing(&recorder, &access),
             recordings,
             traces: Arc::default(),
             trust: trust.clone(),
@@ -370,6 +373,7 @@ impl Api {
         note.outcome = Outcome::Ok;
         note.status = Some(StatusCode::OK);
         note.duration = Duration::from_millis(5);
+        note.peer = Some(Arc::new(Peer::new([127, 0, 0, 1].into())));
         note
     }
 

@@ -194,6 +194,25 @@ async fn a_foreign_token_finds_nothing_on_any_route() {
                 "GET /v1/exchanges/{id}" => {
                     missing("GET", &format!("/v1/exchanges/{id}"), Value::Null).await;
                 }
+                "GET /v1/clients" => {
+                    let theirs = get(&api, "blue", "/v1/clients").await.json();
+                    assert_eq!(theirs["items"][0]["exchanges"], 2);
+                    assert_eq!(
+                        get(&api, secret, "/v1/clients").await.json()["items"],
+                        json!([])
+                    );
+                }
+                "POST /v1/profiles/{name}/dry-run" => {
+                    let (_, path) = route.split_once(' ').expect("a method and a path");
+                    let theirs = ask(&api, "blue", "POST", &azure(path), &json!({}))
+                        .await
+                        .json();
+                    assert_eq!(theirs["exchanges"], 1);
+                    let own = ask(&api, secret, "POST", &azure(path), &json!({}))
+                        .await
+                        .json();
+                    assert_eq!(own["exchanges"], 0);
+                }
                 "GET /v1/tokens" => empty("/v1/tokens", "workspace").await,
                 "DELETE /v1/tokens/{name}" => {
                     missing("DELETE", "/v1/tokens/admin?workspace=blue", Value::Null).await;

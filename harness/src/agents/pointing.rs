@@ -21,7 +21,7 @@ const PROXY: [&str; 6] = [
 const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
 /// The variables that name a CA bundle, one for each TLS library or tool.
-const BUNDLE: [&str; 9] = [
+pub const BUNDLE: [&str; 9] = [
     "SSL_CERT_FILE",
     "REQUESTS_CA_BUNDLE",
     "CURL_CA_BUNDLE",
@@ -74,4 +74,41 @@ const RESERVED: AsciiSet = NON_ALPHANUMERIC
 /// Encodes a name as a user name or path segment of a URL.
 pub fn encode(name: &str) -> PercentEncode<'_> {
     utf8_percent_encode(name, &RESERVED)
+}
+
+/// A language in which variables are set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShellLanguage {
+    /// bash, zsh and other POSIX shells.
+    Bash,
+    /// fish.
+    Fish,
+    /// `PowerShell`.
+    Powershell,
+    /// A `.env` file.
+    Dotenv,
+}
+
+/// The variables as shell commands, one a line.
+pub fn script(language: ShellLanguage, variables: &[Variable]) -> String {
+    let line = |(name, value): &Variable| match language {
+        ShellLanguage::Bash => format!("export {name}={}\n", quoted(value, "'\\''")),
+        ShellLanguage::Fish => format!(
+            "set -gx {name} {}\n",
+            quoted(&value.replace('\\', "\\\\"), "\\'")
+        ),
+        ShellLanguage::Powershell => format!("$env:{name} = {}\n", quoted(value, "''")),
+        ShellLanguage::Dotenv => {
+            format!(
+                "{name}=\"{}\"\n",
+                value.replace('\\', "\\\\").replace('"', "\\\"")
+            )
+        }
+    };
+    variables.iter().map(line).collect()
+}
+
+/// The text in single quotes; `escape` replaces a single quote in it.
+pub fn quoted(text: &str, escape: &str) -> String {
+    format!("'{}'", text.replace('\'', escape))
 }

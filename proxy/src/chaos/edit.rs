@@ -39,6 +39,12 @@ impl Chaos {
         lock(&self.profiles).library.clone()
     }
 
+    /// The rules of a profile that is not stored, which may extend those in `library`.
+    pub fn rules_of(&self, library: &Library, profile: &Profile) -> Result<RuleSet, DocumentError> {
+        let tools = lock(&self.profiles).tools.clone();
+        library.rule_set_of(profile, &tools)
+    }
+
     /// Changes the profiles. Activations get the new rules immediately and keep their counters. A
     /// deleted profile stays in force unchanged. On an error nothing changes.
     pub fn edit<E>(

@@ -291,6 +291,7 @@ impl ScopeChaos {
             seed: self.activation().seed,
             verdicts: Vec::new(),
             verdicts_more: 0,
+            peer: None,
             activation: self.id().cloned(),
             run: self.run().cloned(),
             websocket: None,

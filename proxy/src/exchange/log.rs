@@ -73,9 +73,10 @@ impl ExchangeLog {
     /// Opens the log of an exchange under `chaos`.
     pub(crate) fn open(
         connection: &Connection,
-        note: ExchangeNote,
+        mut note: ExchangeNote,
         chaos: Arc<ScopeChaos>,
     ) -> Rc<Self> {
+        note.peer = Some(Arc::clone(connection.control.peer()));
         chaos.exchange_begins();
         let worker = &connection.worker;
         let log = Rc::new(Self {

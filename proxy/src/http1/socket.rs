@@ -8,12 +8,15 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+
+use crate::peer::Peer;
 
 /// Idle time before TCP keepalive probes an agent.
 const SILENT_FOR: Duration = Duration::from_mins(2);
@@ -34,7 +37,10 @@ impl Socket {
         stream.set_nodelay(true)?;
         // An exchange may wait long for its upstream, but not for an agent that is gone.
         SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENT_FOR))?;
-        let control = Control::new(stream.peer_addr()?, stream.local_addr()?);
+        let control = Control::new(
+            Arc::new(Peer::new(stream.peer_addr()?.ip())),
+            stream.local_addr()?,
+        );
         Ok(Self { stream, control })
     }
 
@@ -50,14 +56,14 @@ impl Drop for Socket {
         if self.control.resetting.get()
             && let Err(error) = self.stream.set_zero_linger()
         {
-            tracing::debug!(peer = %self.control.peer, %error, "the socket is gone before its reset");
+            tracing::debug!(peer = %self.control.peer.address, %error, "the socket is gone before its reset");
         }
     }
 }
 
 /// Switches and counters of one connection, shared by all stages.
 pub(crate) struct Control {
-    peer: SocketAddr,
+    peer: Arc<Peer>,
     local: SocketAddr,
     moved: Cell<u64>,
     resetting: Cell<bool>,
@@ -71,7 +77,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    fn new(peer: SocketAddr, local: SocketAddr) -> Rc<Self> {
+    fn new(peer: Arc<Peer>, local: SocketAddr) -> Rc<Self> {
         Rc::new(Self {
             peer,
             local,
@@ -87,7 +93,7 @@ impl Control {
 
     /// The control of one HTTP/2 stream, which does not end its connection.
     pub(crate) fn of_stream(&self) -> Rc<Self> {
-        Self::new(self.peer, self.local)
+        Self::new(Arc::clone(&self.peer), self.local)
     }
 
     /// Ends this connection with an RST.
@@ -131,6 +137,11 @@ impl Control {
     /// idle.
     pub(crate) fn waits_for_others(&self) -> bool {
         self.waits.get() > 0
+    }
+
+    /// The program at the other end.
+    pub(crate) fn peer(&self) -> &Arc<Peer> {
+        &self.peer
     }
 
     /// The local address.

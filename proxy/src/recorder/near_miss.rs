@@ -1,13 +1,17 @@
-//! Why a rule in force did not match, to explain an exchange.
+//! A recorded exchange as rules see it: why a rule in force did not match, and what other rules would do.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use http::Method;
 use http::header::{HeaderMap, HeaderValue, UPGRADE};
-use squall_journal::record::NearMissRecord;
+use squall_journal::record::{NearMissRecord, Outcome};
 use squall_profiles::activation::{Activation, ActivationSpec, Observe};
+use squall_profiles::dry_run::{DryRun, PastExchange, RuleTally};
 use squall_profiles::explain::NearMiss;
 use squall_profiles::facts::{CanonicalUrl, Facts, Kind};
 use squall_profiles::rule::Rule;
+use squall_profiles::ruleset::RuleSet;
 
 use super::ExchangeNote;
 
@@ -48,7 +52,29 @@ impl ExchangeNote {
         };
         // Near misses need no counters, so the activation's own are not used.
         let snapshot = Activation::new(String::new(), String::new(), spec, rules).snapshot();
-        let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
+        // Without the data that the journal does not store, a rule that matched may appear as
+        // missed.
+        let matched = |rule: &Arc<Rule>| {
+            let mut verdicts = self.verdicts.iter();
+            verdicts.any(|verdict| Arc::ptr_eq(&verdict.rule, rule))
+        };
+        let mut misses = self.with_facts(|facts| snapshot.nearest_misses(facts));
+        misses.retain(|miss| !matched(&miss.rule));
+        for miss in &mut misses {
+            self.redactor.text(&mut miss.why, usize::MAX);
+        }
+        Some(misses)
+    }
+
+    /// Calls `act` with the exchange as rules see it. Data that the journal does not store (headers, body) is absent.
+    fn with_facts<T>(&self, act: impl FnOnce(&Facts<'_>) -> T) -> T {
+        // A CONNECT names a host and a port.
+        let bare = if self.method == Method::CONNECT {
+            "https"
+        } else {
+            "http"
+        };
+        let (scheme, rest) = self.url.split_once("://").unwrap_or((bare, &self.url));
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let tools = self.tool.iter().chain(&self.more_tools);
         let tools: Vec<String> = tools.map(ToString::to_string).collect();
@@ -58,7 +84,7 @@ impl ExchangeNote {
         if self.messages.is_some() {
             headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
         }
-        let facts = Facts {
+        act(&Facts {
             kind: self.kind,
             dialect: self.dialect,
             tools: &tools,
@@ -74,19 +100,7 @@ impl ExchangeNote {
             stream: self.llm.as_ref().map(|llm| llm.stream),
             results: results.as_deref(),
             body: None,
-        };
-        // Without the data that the journal does not store, a rule that matched may appear as
-        // missed.
-        let matched = |rule: &Arc<Rule>| {
-            let mut verdicts = self.verdicts.iter();
-            verdicts.any(|verdict| Arc::ptr_eq(&verdict.rule, rule))
-        };
-        let mut misses = snapshot.nearest_misses(&facts);
-        misses.retain(|miss| !matched(&miss.rule));
-        for miss in &mut misses {
-            self.redactor.text(&mut miss.why, usize::MAX);
-        }
-        Some(misses)
+        })
     }
 }
 
@@ -98,4 +112,29 @@ fn record(miss: NearMiss) -> NearMissRecord {
         mode: miss.rule.mode().to_owned(),
         why: miss.why,
     }
+}
+
+/// What `rules` would have done to `notes`, which are listed newest first. Exchanges that Squall rejected are left out:
+/// no rule decides them.
+pub fn dry_run(rules: Arc<RuleSet>, seed: u64, notes: &[Arc<ExchangeNote>]) -> Vec<RuleTally> {
+    let mut run = DryRun::new(rules, seed);
+    let first = notes.last().map(|note| note.started);
+    for note in notes.iter().rev() {
+        if note.outcome == Outcome::Denied {
+            continue;
+        }
+        let elapsed = first.map_or(Duration::ZERO, |first| {
+            note.started.saturating_duration_since(first)
+        });
+        note.with_facts(|facts| {
+            run.add(&PastExchange {
+                scope: &note.scope,
+                facts,
+                status: note.upstream_status.map(|status| status.as_u16()),
+                draw: note.fingerprint.zip(note.attempt),
+                elapsed,
+            });
+        });
+    }
+    run.finish()
 }

@@ -24,6 +24,7 @@ use squall_profiles::spending::{Charge, Spending, Spent, Used};
 use squall_profiles::verdict::{RuleVerdict, VerdictOutcome};
 
 use super::ModelTraffic;
+use crate::peer::Peer;
 use crate::run_mark::RunMark;
 
 /// Most additional tools stored for a request.
@@ -88,6 +89,8 @@ pub struct ExchangeNote {
     pub verdicts: Vec<RuleVerdict>,
     /// Number of eligible rules that are not among the verdicts.
     pub verdicts_more: u64,
+    /// The program that sent the request.
+    pub peer: Option<Arc<Peer>>,
     /// Id of the activation in force.
     pub activation: Option<Arc<str>>,
     /// The run that it belongs to.
@@ -398,7 +401,9 @@ impl Entry for ExchangeNote {
         let told_of = self.verdicts.iter().flat_map(RuleVerdict::tools_told_of);
         let told_of: usize = told_of.map(|tool| size_of::<String>() + tool.len()).sum();
         let recorded = self.recorded.as_ref().map_or(0, |it| it.weight());
-        size_of::<ExchangeNote>() + texts + llm + agent + verdicts + told_of + recorded
+        let user_agent = self.peer.as_ref().and_then(|peer| peer.user_agent());
+        let peer = size_of::<Peer>() + user_agent.map_or(0, str::len);
+        size_of::<ExchangeNote>() + texts + llm + agent + verdicts + told_of + recorded + peer
     }
 
     fn traits(&self) -> Traits<'_> {

@@ -120,6 +120,7 @@ impl Connect {
         request: &Request<Incoming>,
     ) -> Result<Self, Problem> {
         let started = Instant::now();
+        connection.control.peer().read(request.headers());
         match connection.ingress {
             Ingress::Listener(ListenerRole::Main) => {}
             Ingress::Listener(ListenerRole::Route(_)) => return Err(not_a_forward_proxy()),

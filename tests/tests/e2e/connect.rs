@@ -1,8 +1,8 @@
 //! CONNECT: dial first, then 200, then look at what comes.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use squall_tests::upstream::standard::JSON;
-use squall_tests::{End, Stage, Upstream, dead};
+use squall_tests::{End, Path, Stage, Upstream, dead};
 
 #[test]
 fn tls_inside_a_tunnel_is_intercepted_with_a_leaf_for_the_name_asked_for() {
@@ -201,4 +201,36 @@ fn a_client_that_rejects_the_leaf_is_written_down_with_the_way_out() {
     assert!(refused.is_err(), "an unknown authority was trusted");
     let seen = stage.daemon.api.wait_for_exchanges(1);
     assert_eq!(seen[0]["outcome"], "client_rejected_ca", "{seen:?}");
+    // Another program at the same address, whose CONNECT names it, and which trusts the CA at its second try.
+    let agent = "User-Agent: node\r\n";
+    let mut wire = stage.daemon.connect();
+    wire.open_tunnel(&stage.secure_authority(), agent);
+    assert!(wire.encrypt(&stage.authority.file(), "localhost").is_err());
+    let mut wire = stage.daemon.connect();
+    wire.open_tunnel(&stage.secure_authority(), agent);
+    let mut trusting = wire.encrypt(&stage.daemon.ca, "localhost").unwrap();
+    assert_eq!(trusting.get("/json").status, 200);
+    let mut plain = stage.open(Path::Forward);
+    assert_eq!(plain.get("/json").status, 200);
+    stage.daemon.api.wait_for_exchanges(4);
+    let clients = stage.daemon.api.get("/v1/clients");
+    let clients = clients["items"].as_array().unwrap();
+    let line = |user_agent: Value| {
+        let mut found = clients.iter().filter(|one| one["user_agent"] == user_agent);
+        found
+            .next()
+            .unwrap_or_else(|| panic!("no {user_agent} in {clients:?}"))
+    };
+    let (node, nameless) = (line(json!("node")), line(Value::Null));
+    let counts = |one: &Value| (one["exchanges"].clone(), one["handshakes_refused"].clone());
+    assert_eq!(counts(node), (json!(2), json!(1)), "{clients:?}");
+    assert_eq!(counts(nameless), (json!(2), json!(1)), "{clients:?}");
+    for one in [node, nameless] {
+        assert_eq!(one["address"], "127.0.0.1");
+        assert_eq!(one["refused_hosts"], json!([stage.secure_authority()]));
+    }
+    assert_eq!(node["client"], "Node.js");
+    assert_eq!(node["ca_variables"], json!(["NODE_EXTRA_CA_CERTS"]));
+    let known = nameless["ca_variables"].as_array().unwrap();
+    assert!(known.contains(&json!("SSL_CERT_FILE")), "{nameless}");
 }

@@ -1,6 +1,6 @@
 //! `squall off`: ends all chaos, or the chaos of one scope.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use squall_journal::activation::ActivationRecord;
 
 use super::{chaos_path, fleet_query};
@@ -12,12 +12,15 @@ use crate::render::output;
 pub(super) async fn run(off: OffArgs) -> Result<(), Failure> {
     let client = Client::new(&off.remote)?;
     let Some(scope) = &off.scope else {
-        let (query, line) = if off.fleet {
-            ("&fleet=true", "all chaos of the fleet has ended")
-        } else {
-            ("", "all chaos has ended")
-        };
+        let query = if off.fleet { "&fleet=true" } else { "" };
         client.delete(&format!("/v1/chaos?all=true{query}")).await?;
+        let line = match off.fleet {
+            false => "all chaos has ended",
+            true if client.get::<Value>("/v1/fleet").await.is_ok() => {
+                "all chaos of the fleet has ended"
+            }
+            true => "all chaos of this daemon has ended; it belongs to no fleet",
+        };
         return output::result(off.remote.json, &json!({ "ended": "all" }), line);
     };
     let path = chaos_path(Some(scope));

@@ -199,6 +199,12 @@ fn an_agent_that_fails_without_faults_too_passes_no_point() {
         !points.is_empty() && points.iter().all(|point| point["state"] != "passed"),
         "{run:#}"
     );
+    let spent = desk.run(
+        &["explore", "--resume", "--budget", "6"],
+        &desk.write(&suite),
+    );
+    spent.ended(2);
+    spent.err_has("has made 6 invocations already");
 }
 
 #[test]

@@ -416,6 +416,13 @@ fn what_no_fleet_can_have_is_rejected() {
     );
     call(&alone, "GET", "/v1/fleet", None, 409);
     call(&alone, "DELETE", "/v1/chaos?fleet=true", None, 204);
+    let off = squall(&alone.home)
+        .args(["off", "--fleet", "--server"])
+        .arg(alone.api.address.to_string())
+        .output()
+        .unwrap();
+    let off = String::from_utf8_lossy(&off.stdout);
+    assert!(off.contains("it belongs to no fleet"), "{off}");
     chaos["secrets"] = json!({ "KEY": "value" });
     let problem = call(&shared, "PUT", "/v1/chaos?fleet=true", Some(&chaos), 422);
     assert_eq!(problem["errors"][0]["pointer"], "/secrets", "{problem}");

@@ -209,7 +209,9 @@ pub(crate) async fn read(
     let baseline = reading.baseline(options.baseline).await?;
     let resumed = match &suite {
         Some((name, suite)) if options.resume == Some(true) => {
-            reading.interrupted(name, suite, options.seed).await?
+            reading
+                .interrupted(name, suite, options.seed, options.budget)
+                .await?
         }
         Some(_) | None => None,
     };

@@ -192,6 +192,7 @@ impl OrderReader<'_> {
         name: &str,
         suite: &Suite,
         seed: Option<u64>,
+        budget: Option<u64>,
     ) -> Result<Option<Arc<RunRecord>>, ApiProblem> {
         let filter = RunFilter {
             kind: Some(RunKind::Explore),
@@ -209,6 +210,7 @@ impl OrderReader<'_> {
         let exploration = found.as_ref().and_then(|run| run.exploration.as_ref());
         let changed =
             exploration.map_or_else(Vec::new, |one| one.changed_members(&suite.digests()));
+        let used = exploration.map_or(0, |one| one.invocations);
         match &found {
             None => {
                 let what = format!(
@@ -227,6 +229,13 @@ impl OrderReader<'_> {
             Some(run) if seed.is_some_and(|seed| seed != run.seed) => {
                 let what = format!("run `{}` has seed {}: leave `seed` out", run.id, run.seed);
                 self.add("/options/seed", what);
+            }
+            Some(run) if budget.is_some_and(|budget| budget <= used) => {
+                let what = format!(
+                    "run `{}` has made {used} invocations already: the budget counts them too, so use a larger one",
+                    run.id
+                );
+                self.add("/options/budget", what);
             }
             Some(_) => {}
         }

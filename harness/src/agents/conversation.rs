@@ -118,6 +118,16 @@ impl ConversationFault {
     /// Why it cannot be applied to a conversation with so many turns.
     fn impossible(&self, turns: usize, agent: ConversationSupport) -> Option<String> {
         let needed = match self.mode {
+            ConversationFaultMode::FillContext => return None,
+            ConversationFaultMode::Reset
+            | ConversationFaultMode::RepeatTurn
+            | ConversationFaultMode::ConcurrentTurns
+                if agent.keeps_nothing =>
+            {
+                let wanted = "an agent of type `openai` keeps no conversation, because each request has all turns: \
+                              write `mode: fill_context`, or a type that sends one turn";
+                return Some(wanted.to_owned());
+            }
             ConversationFaultMode::Reset if !agent.resets => {
                 let wanted = "the agent has no reset: write `agent.reset_endpoint`, \
                               `agent.reset_command` or `agent.reset_function`";
@@ -130,7 +140,6 @@ impl ConversationFault {
             }
             ConversationFaultMode::Reset | ConversationFaultMode::ConcurrentTurns => self.turn + 1,
             ConversationFaultMode::RepeatTurn => self.turn,
-            ConversationFaultMode::FillContext => return None,
         };
         (turns < needed).then(|| {
             format!(
@@ -154,6 +163,8 @@ pub(crate) struct ConversationSupport {
     pub(crate) resets: bool,
     /// It answers several calls at the same time.
     pub(crate) concurrent: bool,
+    /// It gets all turns with each request.
+    pub(crate) keeps_nothing: bool,
 }
 
 /// The faults of a conversation that were applied.
@@ -311,7 +322,8 @@ fn steps(
         .map(|fault| (fault, fault.impossible(turns.len(), agent)));
     let (possible, others): (Vec<_>, Vec<_>) = checked.partition(|(_, why)| why.is_none());
     let possible: Vec<_> = possible.into_iter().map(|(fault, _)| fault).collect();
-    let not_applied = others.into_iter().filter_map(|(_, why)| why).collect();
+    let not_applied = others.into_iter().filter_map(|(_, why)| why);
+    let mut not_applied: Vec<_> = not_applied.collect();
     let has = |mode, place| {
         let mut possible = possible.iter();
         possible.any(|fault| fault.mode == mode && fault.turn == place + 1)
@@ -340,9 +352,16 @@ fn steps(
                 vec![ConversationFaultMode::RepeatTurn],
             )
         }));
-        if last + 1 < turns.len() && (first..=last).any(|at| has(ConversationFaultMode::Reset, at))
-        {
-            steps.push_back(ConversationStep::Reset);
+        if let Some(at) = (first..=last).find(|at| has(ConversationFaultMode::Reset, *at)) {
+            if last + 1 < turns.len() {
+                steps.push_back(ConversationStep::Reset);
+            } else {
+                not_applied.push(format!(
+                    "`reset` at turn {} has no turn after it, because `concurrent_turns` sends the last turn together \
+                     with it: write a prompt with one more turn",
+                    at + 1
+                ));
+            }
         }
         first = last + 1;
     }
@@ -369,7 +388,8 @@ mod tests {
     #[test]
     #[rustfmt::skip]
     fn each_fault_changes_the_steps_or_says_what_it_needs() {
-        let all = ConversationSupport { resets: true, concurrent: true };
+        let all = ConversationSupport { resets: true, concurrent: true, keeps_nothing: false };
+        let stateless = ConversationSupport { keeps_nothing: true, ..all };
         let none = ConversationSupport::default();
         for (written, turns, agent, expected, needs) in [
             ("[{mode: reset}]", 3, all, "a|reset|b|c", ""),
@@ -383,6 +403,12 @@ mod tests {
             ("[{mode: concurrent_turns}, {mode: concurrent_turns, turn: 2}]", 3, all, "a+b+c", ""),
             ("[{mode: concurrent_turns}]", 1, all, "a", "needed are 2"),
             ("[{mode: concurrent_turns}]", 2, none, "a|b", "over HTTP"),
+            ("[{mode: reset, turn: 2}, {mode: concurrent_turns, turn: 2}]", 3, all, "a|b+c", "`reset` at turn 2"),
+            ("[{mode: reset}, {mode: concurrent_turns}]", 3, all, "a+b|reset|c", ""),
+            ("[{mode: reset}]", 2, stateless, "a|b", "type `openai`"),
+            ("[{mode: repeat_turn}]", 2, stateless, "a|b", "type `openai`"),
+            ("[{mode: concurrent_turns}]", 2, stateless, "a|b", "type `openai`"),
+            ("[{mode: fill_context, context_tokens: 9}]", 2, stateless, "a|fill 9|b", ""),
             ("[{mode: fill_context, context_tokens: 9}]", 2, none, "a|fill 9|b", ""),
             ("[{mode: fill_context, context_tokens: 9}]", 1, none, "fill 9|a", ""),
             ("[{mode: repeat_turn}, {mode: reset}, {mode: concurrent_turns, turn: 2}]", 3, all, "a|a|reset|b+c", ""),

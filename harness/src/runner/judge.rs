@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::jobs::InvocationJob;
+use super::no_fault::NoFault;
 use super::plan::{RunPart, RunPlan, Trial};
 use super::pool::JUDGING;
 use super::result::{InvocationResult, kept};
@@ -348,8 +349,12 @@ impl Case {
         if gives_up || !self.active.any() {
             return None;
         }
+        let no_fault = &self.result.no_fault;
+        if let Some(why @ NoFault::Conversation { .. }) = no_fault {
+            return Some(format!("a planned fault was not applied: {why}"));
+        }
         if self.result.faults_applied == 0 {
-            let why = self.result.no_fault.iter().map(|why| format!(": {why}"));
+            let why = no_fault.iter().map(|why| format!(": {why}"));
             let why: String = why.collect();
             return Some(format!("no planned fault was applied{why}"));
         }

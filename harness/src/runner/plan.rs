@@ -274,6 +274,7 @@ impl<'a> RunPlan<'a> {
             conversation: ConversationSupport {
                 resets: suite.agent.reset.is_some(),
                 concurrent: !matches!(suite.agent.way, Way::Python { .. }),
+                keeps_nothing: matches!(suite.agent.way, Way::OpenAi(_)),
             },
             connects_in_scope: matches!(suite.agent.way, Way::Command(_) | Way::Python { .. }),
         }

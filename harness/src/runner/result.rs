@@ -30,7 +30,8 @@ pub(super) struct InvocationResult {
     pub(super) faults_applied: u64,
     /// The first applied fault of its conversations; `None`: there is none.
     pub(super) conversation_fault: Option<ConversationFaultMode>,
-    /// Why no fault was applied; `None`: one was, or the agent was not called.
+    /// Why no fault was applied, or a fault of the conversation was not; `None`: otherwise, or the agent was not
+    /// called.
     pub(super) no_fault: Option<NoFault>,
     /// The families of the applied rules.
     pub(super) families: BTreeSet<String>,
@@ -133,7 +134,8 @@ impl InvocationResult {
             self.families.insert(FAMILY.to_owned());
             self.applied.conversation = true;
             self.no_fault = None;
-        } else if let (Some(_), Some(why)) = (&self.no_fault, tally.not_applied.first()) {
+        }
+        if let Some(why) = tally.not_applied.first() {
             let why = why.clone();
             self.no_fault = Some(NoFault::Conversation { why });
         }

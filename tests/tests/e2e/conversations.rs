@@ -168,6 +168,7 @@ fn a_fault_that_cannot_be_applied_says_what_to_write() {
     let agent = sessions.agent("none");
     let completes = json!([{ "id": "it", "type": "completes" }]);
     let turns = "write `golden_prompts: [[first turn, second turn]]`";
+    let again = json!({ "mode": "repeat_turn" });
     for (fault, number, has_reset, wanted) in [
         (json!({ "mode": "reset" }), 2, false, "write `agent.reset_endpoint`"),
         (json!({ "mode": "reset" }), 1, true, turns),
@@ -175,16 +176,22 @@ fn a_fault_that_cannot_be_applied_says_what_to_write() {
         (json!({ "mode": "repeat_turn", "turn": 3 }), 2, true, "the prompt has 2 turns, needed are 3"),
         (json!({ "mode": "fill_context", "context_tokens": 2 }), 2, true, "write a greater `context_tokens` than 2"),
     ] {
-        let scenarios = json!([{ "name": "faulted", "conversation_faults": [fault] }]);
+        // A fault that is applied does not stand for one that is not.
+        let scenarios = json!([
+            { "name": "faulted", "conversation_faults": [fault] },
+            { "name": "both", "conversation_faults": [again, fault] },
+        ]);
         let turns = &["My name is Ada.", "What is my name?"][..number];
         let mut suite = suite(&agent, &completes, &scenarios, turns);
         if !has_reset {
             suite["agent"].as_object_mut().unwrap().remove("reset_endpoint");
         }
         let run = sessions.run(&suite);
-        let (state, reason) = cell(&run, "faulted");
-        let is_expected = state == "not_exercised" && reason.contains(wanted);
-        assert!(is_expected, "{fault}: {state}: {reason}");
+        for scenario in ["faulted", "both"] {
+            let (state, reason) = cell(&run, scenario);
+            let is_expected = state == "not_exercised" && reason.contains(wanted);
+            assert!(is_expected, "{scenario} {fault}: {state}: {reason}");
+        }
     }
 }
 

@@ -11,8 +11,10 @@ pub struct AnsweredTurn {
     pub text: String,
     /// The text of the answer.
     pub answer: String,
-    /// When the turn was sent, since the conversation began.
+    /// When the turn was sent, since the conversation began. Turns that are sent together have the same.
     pub at: Duration,
+    /// Whether it is filler, not a turn of the prompt.
+    pub is_filler: bool,
 }
 
 /// One of several conversations of an invocation.
@@ -70,11 +72,16 @@ impl AgentAnswer {
 
     /// Whether nothing of its text can be seen.
     pub fn is_blank(&self) -> bool {
-        let unseen = |c: char| {
-            c.is_whitespace()
-                || c.is_control()
-                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{2060}')
-        };
-        self.text.chars().all(unseen)
+        is_blank(&self.text)
     }
+}
+
+/// Whether nothing of a text can be seen.
+pub(crate) fn is_blank(text: &str) -> bool {
+    let unseen = |c: char| {
+        c.is_whitespace()
+            || c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}' | '\u{2060}')
+    };
+    text.chars().all(unseen)
 }

@@ -41,6 +41,7 @@ use std::sync::Arc;
 use squall_documents::{DocumentError, Fields, Position};
 
 pub use self::active::Active;
+pub(crate) use self::conversations::conversation_canary;
 pub use self::judge::{Baseline, Subject, Verdict};
 pub use self::prices::{Prices, TokenPrice};
 pub(crate) use self::reading::{member_list, read};

@@ -68,7 +68,7 @@ impl Trace {
         call.attempts.iter().map(|place| &self.attempts[*place])
     }
 
-    /// The data of an attempt's request: values in its query and in its JSON or form body, in lower case.
+    /// The data of an attempt's request: values in its query and in its JSON or form body.
     pub(crate) fn data(&self, attempt: &Attempt) -> BTreeSet<String> {
         let mut data = BTreeSet::new();
         let (_, query) = attempt.url.split_once('?').unwrap_or_default();
@@ -90,7 +90,7 @@ impl Trace {
             pairs
                 .into_iter()
                 .flatten()
-                .filter_map(|(_, value)| folded(&value)),
+                .map(|(_, value)| value.into_owned()),
         );
         data
     }
@@ -198,14 +198,9 @@ fn text(message: Option<&SeenMessage>) -> Option<Cow<'_, str>> {
 fn leaves(document: &Value, data: &mut BTreeSet<String>) {
     match document {
         Value::Null | Value::Bool(_) => {}
-        Value::Number(number) => data.extend(folded(&number.to_string())),
-        Value::String(text) => data.extend(folded(text)),
+        Value::Number(number) => data.extend([number.to_string()]),
+        Value::String(text) => data.extend([text.clone()]),
         Value::Array(items) => items.iter().for_each(|item| leaves(item, data)),
         Value::Object(members) => members.values().for_each(|member| leaves(member, data)),
     }
-}
-
-/// Normalises a value for comparison. Short values are dropped, because they occur in many requests by chance.
-fn folded(value: &str) -> Option<String> {
-    (value.chars().count() >= 3).then(|| value.to_lowercase())
 }

@@ -226,7 +226,7 @@ impl<'a, D: Driver + ?Sized> Conversing<'a, D> {
     pub(crate) async fn step(&mut self) -> Result<bool, AskError> {
         match self.steps.pop_front() {
             Some(ConversationStep::Send(texts, faults)) => {
-                self.send(&texts).await?;
+                self.send(&texts, false).await?;
                 self.tally.applied.extend(faults);
             }
             Some(ConversationStep::Reset) => {
@@ -241,7 +241,7 @@ impl<'a, D: Driver + ?Sized> Conversing<'a, D> {
         Ok(!is_over)
     }
 
-    async fn send(&mut self, texts: &[String]) -> Result<(), AskError> {
+    async fn send(&mut self, texts: &[String], is_filler: bool) -> Result<(), AskError> {
         let at = self.since.elapsed();
         let AgentAnswer { turns, latency, .. } = &self.answer;
         let turn = |text| PromptTurn {
@@ -263,6 +263,7 @@ impl<'a, D: Driver + ?Sized> Conversing<'a, D> {
             text: text.clone(),
             answer: answer.text.clone(),
             at,
+            is_filler,
         }));
         let failed = answers.iter().position(|answer| answer.error.is_some());
         let decisive = failed.unwrap_or(answers.len().saturating_sub(1));
@@ -293,7 +294,7 @@ impl<'a, D: Driver + ?Sized> Conversing<'a, D> {
         }
         while used < tokens && self.answer.error.is_none() {
             let text = filler::of((tokens - used).min(FILLER_TURN));
-            self.send(&[text]).await?;
+            self.send(&[text], true).await?;
             used += self.answer.turns.last().map_or(0, of);
         }
         Ok(())

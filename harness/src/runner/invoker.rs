@@ -20,9 +20,10 @@ use super::{JobResult, RunError, Tell};
 use crate::agents::conversation::{ConversationTally, Conversing};
 use crate::agents::{AskError, Driver, Invocation, InvocationPlace, ResetError};
 use crate::answer::AgentConversation;
-use crate::invariants::Conversations;
+use crate::invariants::{Conversations, conversation_canary};
 use crate::prompt::Prompt;
 use crate::reach::{Reach, RequestedChaos, Rules, Seen};
+use crate::suite::Counters;
 
 /// How long Squall waits for the last exchanges of an invocation to end after the agent has answered.
 const SETTLE: Duration = Duration::from_secs(2);
@@ -404,8 +405,13 @@ impl<'r, 's> Invoker<'r, 's> {
 
     /// The canary of one of two conversations.
     fn canary(&self, job: &InvocationJob<'_>, number: u64) -> Canary {
-        let dice = RuleKey::new(self.plan.seed, &job.key, "no_cross_session");
-        Canary::draw(&mut Dice::new(dice, Fingerprint(number), 1))
+        // With these counters all prompts of a scenario have the same key.
+        let key = match self.plan.counters {
+            Counters::Invocation => &job.key,
+            Counters::Run => &format!("{}/{}", job.key, job.invocation),
+        };
+        let dice = RuleKey::new(self.plan.seed, key, "no_cross_session");
+        conversation_canary(Dice::new(dice, Fingerprint(number), 1).next_choice())
     }
 
     fn report_tally(&self) {

@@ -3,6 +3,7 @@
 //! A fallback is the same call to another model, host or port, or a call of another tool with all data of the
 //! failed one.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use squall_journal::record::Kind as ExchangeKind;
@@ -71,11 +72,17 @@ fn is_fallback(failed: &Attempt, later: &Attempt, trace: &Trace) -> bool {
             true
         }
         _ => {
-            let data = trace.data(failed);
+            let data = folded(&trace.data(failed));
             let is_other = is_elsewhere || later.tools != failed.tools;
-            is_other && !data.is_empty() && data.is_subset(&trace.data(later))
+            is_other && !data.is_empty() && data.is_subset(&folded(&trace.data(later)))
         }
     }
+}
+
+/// Normalises values for comparison. Short ones are dropped, because they occur in many requests by chance.
+fn folded(data: &BTreeSet<String>) -> BTreeSet<String> {
+    let data = data.iter().filter(|value| value.chars().count() >= 3);
+    data.map(|value| value.to_lowercase()).collect()
 }
 
 #[cfg(test)]

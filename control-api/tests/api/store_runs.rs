@@ -5,8 +5,8 @@ use squall_control_api::store::{
     Store,
 };
 use squall_harness::run::{
-    CellRecord, CellState, CoverageRecord, EvidenceRecord, RunKind, RunRecord, RunState,
-    ScoresRecord, SearchRecord,
+    CellRecord, CellState, CoverageRecord, EvidenceRecord, InvariantRecord, RunKind, RunRecord,
+    RunState, ScoresRecord, SearchRecord,
 };
 
 use crate::store::Ground;
@@ -145,6 +145,7 @@ pub(crate) async fn a_run_comes_back_as_it_was_with_all_that_happened(ground: &G
     );
     record.state = RunState::Failed;
     record.cells = vec![cell()];
+    record.invariants = InvariantRecord::of(&record.cells);
     record.score = Some(33.3);
     record.passed = Some(false);
     assert!(advance(&store, RunState::Running, &record, &[event(5, "done")]).await);

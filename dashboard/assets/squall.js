@@ -24,3 +24,8 @@ document.addEventListener('click', async event => {
   }
   setTimeout(() => { button.textContent = before }, 2000)
 })
+
+document.addEventListener('htmx:sendError', () => {
+  const status = document.getElementById('status')
+  if (status) status.textContent = 'Squall does not respond.'
+})

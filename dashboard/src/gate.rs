@@ -15,6 +15,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use tokio::runtime::Handle;
+use tokio::task::JoinError;
 
 use crate::api::{ApiClient, ApiError, with_query};
 use crate::session::Sessions;
@@ -23,6 +24,9 @@ use crate::{in_force, layout};
 
 /// Most bytes of a form: a document of the API, percent-encoded.
 const LONGEST_FORM: usize = 4 << 20;
+
+/// Most bytes of a form that is read on the thread that ends chaos.
+const LONGEST_URGENT_FORM: usize = 4 << 10;
 
 /// The policy of every page: nothing but the daemon's own files.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -46,14 +50,14 @@ impl Gate {
     }
 
     /// The visit of a request; an error if its form is not of its session.
-    async fn visit(&self, request: Request) -> Result<(Visit, Request), ApiError> {
+    async fn visit(&self, request: Request, longest: usize) -> Result<(Visit, Request), ApiError> {
         let (parts, body) = request.into_parts();
         let session = Sessions::of(&parts.headers);
         let session = session
             .map_or_else(Sessions::id, Ok)
             .map_err(|error| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))?;
         let form = if parts.method == Method::POST {
-            self.form(&parts.headers, body, &session).await?
+            self.form(&parts.headers, body, &session, longest).await?
         } else {
             Vec::new()
         };
@@ -65,9 +69,7 @@ impl Gate {
             caller: Visitor::default(),
             in_force: Arc::default(),
             csrf: self.sessions.csrf(&session),
-            is_partial: parts.headers.contains_key("hx-request")
-                && !parts.headers.contains_key("hx-boosted")
-                && !parts.headers.contains_key("hx-history-restore-request"),
+            is_partial: is_partial(&parts.headers),
             session,
             sessions: Arc::clone(&self.sessions),
             parts: Arc::new(parts.clone()),
@@ -83,8 +85,9 @@ impl Gate {
         headers: &HeaderMap,
         body: Body,
         session: &str,
+        longest: usize,
     ) -> Result<Vec<(String, String)>, ApiError> {
-        let body = Limited::new(body, LONGEST_FORM).collect().await;
+        let body = Limited::new(body, longest).collect().await;
         let body = body.map_err(|error| {
             let detail = format!("the form cannot be read: {error}");
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
@@ -172,9 +175,14 @@ fn secured(mut response: Response) -> Response {
 
 /// For pages of callers that the API knows. They are written by the worker runtime.
 pub(crate) async fn callers(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    let (mut visit, mut request) = match gate.visit(request).await {
-        Ok(visited) => visited,
-        Err(error) => return refused(&error),
+    let is_partial = is_partial(request.headers());
+    let visiting = gate.clone();
+    // A long form is read by the worker runtime too.
+    let visiting = async move { visiting.visit(request, LONGEST_FORM).await };
+    let (mut visit, mut request) = match gate.work.spawn(visiting).await {
+        Ok(Ok(visited)) => visited,
+        Ok(Err(error)) => return refused(&error, is_partial),
+        Err(error) => return refused(&failed(&error), is_partial),
     };
     match visit.api.get("/v1/caller").await {
         Ok(caller) => visit.caller = caller,
@@ -186,27 +194,45 @@ pub(crate) async fn callers(State(gate): State<Gate>, request: Request, next: Ne
     }
     request.extensions_mut().insert(visit.clone());
     let answering = gate.work.spawn(next.run(request));
-    let response = answering.await.unwrap_or_else(|error| {
-        tracing::error!("a page was not written: {error}");
-        let detail = "Squall failed while it wrote this page; its log says where";
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, detail).into_response()
-    });
+    let response = answering
+        .await
+        .unwrap_or_else(|error| failed(&error).into_response());
     finish(&visit, response)
+}
+
+fn failed(error: &JoinError) -> ApiError {
+    tracing::error!("a page was not written: {error}");
+    let detail = "Squall failed while it wrote this page; its log says where";
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
 }
 
 /// For what must take effect even while the worker runtime or the store does not respond.
 pub(crate) async fn urgent(State(gate): State<Gate>, request: Request, next: Next) -> Response {
-    match gate.visit(request).await {
+    let is_partial = is_partial(request.headers());
+    match gate.visit(request, LONGEST_URGENT_FORM).await {
         Ok((visit, mut request)) => {
             request.extensions_mut().insert(visit.clone());
             finish(&visit, next.run(request).await)
         }
-        Err(error) => refused(&error),
+        Err(error) => refused(&error, is_partial),
     }
 }
 
-fn refused(error: &ApiError) -> Response {
+/// Whether the response is a part of a page.
+fn is_partial(headers: &HeaderMap) -> bool {
+    headers.contains_key("hx-request")
+        && !headers.contains_key("hx-boosted")
+        && !headers.contains_key("hx-history-restore-request")
+}
+
+fn refused(error: &ApiError, is_partial: bool) -> Response {
     let mut response = fragment(layout::bare(&error.title, &layout::problem(error)));
     *response.status_mut() = error.status();
+    if is_partial && error.status() == StatusCode::FORBIDDEN {
+        // The daemon has restarted: a page that is loaded again has a form that is accepted.
+        let refresh = HeaderName::from_static("hx-refresh");
+        let headers = response.headers_mut();
+        headers.insert(refresh, HeaderValue::from_static("true"));
+    }
     secured(response)
 }

@@ -21,6 +21,9 @@ const LIFETIME: Duration = Duration::from_hours(12);
 /// Most logins; above it the oldest ends.
 const MOST: usize = 1_000;
 
+/// Most logins of a token; above it its oldest ends, so that no token can end the logins of others.
+const MOST_OF_A_TOKEN: usize = 50;
+
 /// All logins.
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -89,8 +92,11 @@ impl Sessions {
         let id = Self::id()?;
         let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
         logins.retain(|_, login| login.ends > now);
-        if logins.len() >= MOST {
-            let oldest = logins.iter().min_by_key(|(_, login)| login.ends);
+        let own = |login: &Login| login.token == token;
+        let has_most = logins.values().filter(|login| own(login)).count() >= MOST_OF_A_TOKEN;
+        if has_most || logins.len() >= MOST {
+            let leaves = logins.iter().filter(|(_, login)| !has_most || own(login));
+            let oldest = leaves.min_by_key(|(_, login)| login.ends);
             if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
                 logins.remove(&oldest);
             }
@@ -125,8 +131,14 @@ mod tests {
         assert_eq!(sessions.token(&first, start).as_deref(), Some("a"));
         assert_eq!(sessions.token(&first, start + LIFETIME), None);
         let later = start + Duration::from_secs(1);
+        let second = sessions.log_in("b".to_owned(), start).unwrap();
         for _ in 0..MOST {
             sessions.log_in("b".to_owned(), later).unwrap();
+        }
+        assert_eq!(sessions.token(&second, later), None);
+        assert!(sessions.token(&first, later).is_some(), "of another token");
+        for number in 0..MOST {
+            sessions.log_in(number.to_string(), later).unwrap();
         }
         assert_eq!(sessions.token(&first, later), None);
         let last = sessions.log_in("c".to_owned(), later).unwrap();

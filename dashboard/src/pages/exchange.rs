@@ -104,7 +104,9 @@ pub(crate) async fn show(visit: Visit, Path(id): Path<String>) -> PageResult {
 fn actions(visit: &Visit, exchange: &ExchangeRecord, proxy: &str) -> Markup {
     html! {
         div.actions {
-            button.quiet type="button" data-copy="curl" { "Copy as curl" }
+            @if exchange.method != "CONNECT" {
+                button.quiet type="button" data-copy="curl" { "Copy as curl" }
+            }
             @if visit.caller.may_change() {
                 a.button.quiet href=(with_query("/profiles/new", &[("from", &exchange.id)])) { "Make a rule from this" }
                 form method="post" action="/live/record" hx-post="/live/record" hx-target="#told" hx-swap="innerHTML" {
@@ -119,12 +121,17 @@ fn actions(visit: &Visit, exchange: &ExchangeRecord, proxy: &str) -> Markup {
     }
 }
 
-/// The same request by curl, through the proxy. Headers and body are not in the journal.
+/// The same request by curl, through the proxy. Headers and body are not in the journal. `-g`: brackets in a URL are no
+/// patterns.
 fn curl(exchange: &ExchangeRecord, proxy: &str) -> String {
-    let (method, url) = (quoted(&exchange.method), quoted(&exchange.url));
+    let method = match &*exchange.method {
+        "HEAD" => "-I".to_owned(),
+        method => format!("-X {}", quoted(method)),
+    };
+    let url = quoted(&exchange.url);
     let proxy = quoted(&format!("http://{proxy}"));
     let scope = quoted(&format!("x-squall-scope: {}", exchange.scope));
-    format!("curl -X {method} {url} -x {proxy} -H {scope}")
+    format!("curl -g {method} {url} -x {proxy} -H {scope}")
 }
 
 /// A word of a POSIX shell.

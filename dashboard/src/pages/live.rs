@@ -249,7 +249,7 @@ impl Rows {
     /// Waits for an event and what comes soon after it; `None` at the end of the stream.
     async fn gather(&mut self) -> Option<()> {
         let mut exchanges = VecDeque::new();
-        let (mut has_skipped, mut has_changed) = (false, false);
+        let mut has_skipped = false;
         let first = self.events.next().await?;
         let mut event_read = Some(first);
         while let Some((name, data)) = event_read {
@@ -260,7 +260,6 @@ impl Rows {
                     self.skipped += count.unwrap_or(0);
                     has_skipped = true;
                 }
-                "chaos" => has_changed = true,
                 _ => {}
             }
             event_read = match timeout_at(self.next, self.events.next()).await {
@@ -278,9 +277,6 @@ impl Rows {
                 (text::number(self.skipped)) " not shown: the page shows at most " (PER_SECOND) " exchanges a second."
             };
             self.ready.push_back(event("note", &note));
-        }
-        if has_changed {
-            self.ready.push_back(event("chaos", &html! {}));
         }
         Some(())
     }

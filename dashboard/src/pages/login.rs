@@ -32,7 +32,8 @@ fn form(visit: &Visit, error: Option<&ApiError>) -> maud::Markup {
 pub(crate) async fn show(visit: Visit) -> PageResult {
     match visit.api.get::<Value>("/v1/caller").await {
         Ok(_) => Ok(see_other("/live")),
-        Err(error) if error.status == 401 => Ok(fragment(form(&visit, None))),
+        // Requests without a token share one limit, which says nothing about this visitor's token.
+        Err(error) if matches!(error.status, 401 | 429) => Ok(fragment(form(&visit, None))),
         Err(error) => Err(error),
     }
 }

@@ -180,7 +180,8 @@ impl<'r, 's> Invoker<'r, 's> {
         let scope = shared.unwrap_or(scope);
         let wanted = self.wanted(first, &InvocationPlace::shared(scope));
         let level = self.begin(scope, wanted).await?;
-        let until = Instant::now() + limits.within;
+        // `None`: there is no limit.
+        let until = Instant::now().checked_add(limits.within);
         let waiting: Mutex<VecDeque<_>> = Mutex::new(jobs.into());
         let take = || {
             let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +189,7 @@ impl<'r, 's> Invoker<'r, 's> {
         };
         let work = async |slot: &Slot| {
             while let Some(job) = take() {
-                let result = if Instant::now() >= until {
+                let result = if until.is_some_and(|until| Instant::now() >= until) {
                     self.report_progress(InvocationResult::left_out()).await
                 } else if shared.is_some() {
                     let result = self.invoke_unseen(slot, &job).await;

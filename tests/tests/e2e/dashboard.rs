@@ -110,7 +110,7 @@ fn exchanges_appear_as_they_end_and_a_click_explains_one() {
         stage.daemon.proxy
     );
     assert!(
-        curl.starts_with("curl -X 'GET' 'http://") && curl.ends_with(&proxy),
+        curl.starts_with("curl -g -X 'GET' 'http://") && curl.ends_with(&proxy),
         "{curl}"
     );
     let recorded = told["recorded"].as_str().unwrap();

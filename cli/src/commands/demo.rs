@@ -181,7 +181,8 @@ async fn keep(daemon: &Daemon, token: &str) -> Result<(), Failure> {
          squall off"
     );
     output::print(&format!(
-        "\n{} proxy on http://{}, api on http://{}. In another terminal:\n\n  {}\n\nCtrl-C ends it.\n",
+        "\n{} proxy on http://{}, api on http://{}. The api's address in a browser is the dashboard; it asks for \
+         the token below.\nIn another terminal:\n\n  {}\n\nCtrl-C ends it.\n",
         paint.strong("Still running:"),
         daemon.proxy_address(),
         daemon.api_address(),

@@ -144,7 +144,7 @@ async fn no_list_takes_a_cursor_that_no_page_gave_out() {
             assert_eq!(refused.status, 400, "{path}, `{cursor}`: {refused:?}");
         }
     }
-    assert_eq!(lists, 11);
+    assert_eq!(lists, 12);
 }
 
 #[tokio::test]

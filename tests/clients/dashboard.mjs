@@ -96,6 +96,12 @@ const visits = {
 
     await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight))
     agent.seen.clear()
+    // As after a restart of the daemon: the page is loaded again, and its form is accepted.
+    const field = page.locator('form[action="/stop"] input[name=csrf]')
+    await field.evaluate(input => { input.value = 'of another daemon' })
+    await page.getByRole('button', { name: 'Stop all chaos' }).click()
+    await page.waitForFunction(() => /^\w{64}$/.test(document.querySelector('form[action="/stop"] input[name=csrf]')?.value))
+    facts.stillInForce = await page.locator('#status', { hasText: 'api_outage' }).count()
     await page.getByRole('button', { name: 'Stop all chaos' }).click()
     await agent.until(200)
     await page.getByText('No chaos is in force.').waitFor()
@@ -157,6 +163,14 @@ const visits = {
     await operator.getByRole('button', { name: 'Log out' }).click()
     await operator.getByLabel('Token').waitFor()
     facts.loggedOut = (await operator.request.get(flags.url + '/live', { maxRedirects: 0 })).status()
+    facts.long = await post(operator, '/login', { csrf: await csrf(operator), token: 'x'.repeat(5000) })
+    // Others use up the requests without a token; a visitor who has one still logs in.
+    const asked = () => operator.request.get(flags.url + '/v1/chaos').then(answer => answer.status())
+    while (await asked() !== 429);
+    const late = await open('/login')
+    await late.getByLabel('Token').fill(given.operator)
+    await late.getByRole('button', { name: 'Log in' }).click()
+    await late.waitForURL(url => url.pathname === '/live')
   },
 
   // What an agent and its upstreams say stays text, wherever the pages show it.

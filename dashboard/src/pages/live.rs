@@ -181,7 +181,7 @@ fn shortened(url: &str) -> String {
     }
 }
 
-/// What a page is told of new exchanges.
+/// The new exchanges of a page.
 struct Rows {
     api: ApiClient,
     filters: Vec<(String, String)>,

@@ -236,7 +236,14 @@ fn scenario(value: &mut ValueReader<'_, '_>, context: Context<'_>) -> Option<Sce
                 })
             })
         });
-        let conversation_faults = conversation_faults.unwrap_or_default();
+        let conversation_faults: Vec<ConversationFault> = conversation_faults.unwrap_or_default();
+        let mut later = conversation_faults.iter().enumerate();
+        if let Some((_, twice)) =
+            later.find(|(at, fault)| conversation_faults[..*at].contains(fault))
+        {
+            let message = format!("`{}` is there twice; leave one out", twice.line());
+            fields.error("conversation_faults", message);
+        }
         let name = name?;
         Some(Scenario {
             name,

@@ -193,6 +193,11 @@ fn a_fault_that_cannot_be_applied_says_what_to_write() {
             assert!(is_expected, "{scenario} {fault}: {state}: {reason}");
         }
     }
+    let twice = json!([{ "name": "twice", "conversation_faults": [again, again] }]);
+    let suite = suite(&agent, &completes, &twice, &["My name is Ada."]);
+    let rejected = sessions.contract(&sessions.desk.write(&suite), &[]);
+    rejected.ended(2);
+    rejected.err_has("`conversation_faults: repeat_turn turn: 1` is there twice");
 }
 
 /// One process answers both conversations, so its calls in the slot's scope may be those of either.

@@ -139,6 +139,7 @@ fn a_switch_shows_in_an_agent_s_traffic_and_the_stop_button_ends_it() {
         error.contains("seven") && error.contains("/seed"),
         "{error}"
     );
+    assert_eq!(told["stillInForce"], 1);
     assert_eq!(told["ended"], "No chaos");
     assert!(
         told["plain"].as_str().unwrap().contains("brownout"),
@@ -210,6 +211,7 @@ fn a_role_sees_what_it_may_do_and_forged_forms_are_refused() {
         "{told}"
     );
     assert_eq!(told["loggedOut"], 303);
+    assert_eq!(told["long"], 413);
     // Only the operator's own click changed anything.
     let path = "/v1/audit?action=PUT%20/v1/scopes/%7Bscope%7D/chaos";
     let audit = ask(&daemon, "GET", path, Some(&admin), b"");

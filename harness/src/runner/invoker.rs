@@ -1,12 +1,13 @@
 //! Invokes the agent, sequentially in each slot.
 
+mod level;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use squall_journal::record::RuleOutcome;
 use squall_journal::trace_id::TraceId;
 use squall_profiles::canary::Canary;
 use squall_profiles::dice::{Dice, RuleKey};
@@ -14,7 +15,7 @@ use squall_profiles::fingerprint::Fingerprint;
 use tokio::sync::mpsc;
 
 use super::jobs::InvocationJob;
-use super::plan::{LoadLimits, RunPlan};
+use super::plan::RunPlan;
 use super::result::InvocationResult;
 use super::{JobResult, RunError, Tell};
 use crate::agents::conversation::{ConversationTally, Conversing};
@@ -158,73 +159,6 @@ impl<'r, 's> Invoker<'r, 's> {
         };
         try_join_all(slots.iter().map(work)).await?;
         Ok(())
-    }
-
-    /// Executes the invocations of a level of load. One activation in `scope` is continued by all, so they share its
-    /// counters and limits. If calls carry no scope, they are seen only under this activation, and returned.
-    pub(super) async fn work_in_level<'p>(
-        &self,
-        jobs: Vec<InvocationJob<'p>>,
-        limits: LoadLimits,
-        slots: &[Slot],
-        scope: &str,
-        done: mpsc::Sender<JobResult<'p>>,
-    ) -> Result<Option<Seen>, RunError> {
-        let Some(first) = jobs.first() else {
-            return Ok(None);
-        };
-        let (slots, shared) = match slots {
-            [Slot::Shared(shared)] => (vec![slots[0].clone(); limits.at_once], Some(&**shared)),
-            own => (own.iter().take(limits.at_once).cloned().collect(), None),
-        };
-        let scope = shared.unwrap_or(scope);
-        let wanted = self.wanted(first, &InvocationPlace::shared(scope));
-        let level = self.begin(scope, wanted).await?;
-        // `None`: there is no limit.
-        let until = Instant::now().checked_add(limits.within);
-        let waiting: Mutex<VecDeque<_>> = Mutex::new(jobs.into());
-        let take = || {
-            let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.pop_front()
-        };
-        let work = async |slot: &Slot| {
-            while let Some(job) = take() {
-                let result = if until.is_some_and(|until| Instant::now() >= until) {
-                    self.report_progress(InvocationResult::left_out()).await
-                } else if shared.is_some() {
-                    let result = self.invoke_unseen(slot, &job).await;
-                    self.report_progress(result).await
-                } else {
-                    let mut previous = Some(level.clone());
-                    self.invoke(slot, &job, &mut previous, None).await?.0
-                };
-                let _ = done.try_send((job, Arc::new(result)));
-            }
-            Ok::<_, RunError>(())
-        };
-        try_join_all(slots.iter().map(work)).await?;
-        let seen = self.seen(&level).await?;
-        self.leave(scope).await?;
-        Ok(shared.map(|_| {
-            let rules = seen.exchanges.iter().flat_map(|one| &one.record.rules);
-            let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
-            let rules_applied = &self.tally.rules_applied;
-            rules_applied.fetch_add(applied.count() as u64, Ordering::Relaxed);
-            seen
-        }))
-    }
-
-    /// Invokes the agent under the chaos in force. Its calls cannot be told from those of other invocations.
-    async fn invoke_unseen(&self, slot: &Slot, job: &InvocationJob<'_>) -> InvocationResult {
-        // A job of a level is one conversation.
-        let invocation = self.invocations(slot, job).swap_remove(0);
-        if let Err(error) = self.driver.reset(&invocation.place).await {
-            return InvocationResult::not_reset(error);
-        }
-        self.tally.invocations.fetch_add(1, Ordering::Relaxed);
-        self.report_tally();
-        let answer = self.driver.ask(&invocation).await;
-        InvocationResult::unseen(answer, invocation.place)
     }
 
     pub(super) fn plan(&self) -> &RunPlan<'s> {

@@ -154,7 +154,7 @@ impl ApiClient {
 
     /// The document at `path`.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiError> {
-        let body = self.bytes(Method::GET, path, None).await?;
+        let (_, body) = self.whole(self.request(Method::GET, path)).await?;
         serde_json::from_slice(&body).map_err(|error| {
             let detail = format!("GET {path} cannot be read: {error}");
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
@@ -163,7 +163,7 @@ impl ApiClient {
 
     /// The text at `path`, such as metrics.
     pub(crate) async fn text(&self, path: &str) -> Result<String, ApiError> {
-        let body = self.bytes(Method::GET, path, None).await?;
+        let (_, body) = self.whole(self.request(Method::GET, path)).await?;
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
@@ -174,8 +174,13 @@ impl ApiClient {
         path: &str,
         document: Option<&Value>,
     ) -> Result<Value, ApiError> {
-        let document = document.map(|document| ("application/json", document.to_string()));
-        let body = self.bytes(method, path, document).await?;
+        let mut request = self.request(method, path);
+        if let Some(document) = document {
+            let json = HeaderValue::from_static("application/json");
+            request.headers_mut().insert(CONTENT_TYPE, json);
+            *request.body_mut() = Body::from(document.to_string());
+        }
+        let (_, body) = self.whole(request).await?;
         Ok(serde_json::from_slice(&body).unwrap_or_default())
     }
 
@@ -184,12 +189,8 @@ impl ApiClient {
         let mut request = self.request(Method::GET, path);
         let yaml = HeaderValue::from_static("application/yaml");
         request.headers_mut().insert(ACCEPT, yaml);
-        let (parts, body) = self.answered(request).await.into_parts();
-        let body = whole(body).await?;
-        if !parts.status.is_success() {
-            return Err(ApiError::of(parts.status, &body));
-        }
-        let tag = parts.headers.get(ETAG).and_then(|tag| tag.to_str().ok());
+        let (headers, body) = self.whole(request).await?;
+        let tag = headers.get(ETAG).and_then(|tag| tag.to_str().ok());
         Ok(ApiText {
             text: String::from_utf8_lossy(&body).into_owned(),
             tag: tag.map(str::to_owned),
@@ -213,62 +214,23 @@ impl ApiClient {
             request.headers_mut().insert(name, value);
         }
         *request.body_mut() = Body::from(text.to_owned());
-        let (parts, body) = self.answered(request).await.into_parts();
-        let body = whole(body).await?;
-        if !parts.status.is_success() {
-            return Err(ApiError::of(parts.status, &body));
-        }
+        let (_, body) = self.whole(request).await?;
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
     /// A stream of events.
     pub(crate) async fn events(&self, path: &str) -> Result<Events, ApiError> {
-        let (parts, body) = self.call(Method::GET, path, None).await.into_parts();
-        let status = parts.status;
-        if status.is_success() {
-            return Ok(Events {
-                body: body.into_data_stream(),
-                splitter: Splitter::new(Framing::Sse, usize::MAX),
-                frames: VecDeque::new(),
-            });
-        }
-        Err(ApiError::of(status, &whole(body).await?))
+        let response = self.answered(self.request(Method::GET, path)).await?;
+        Ok(Events {
+            body: response.into_body().into_data_stream(),
+            splitter: Splitter::new(Framing::Sse, usize::MAX),
+            frames: VecDeque::new(),
+        })
     }
 
     /// The response with its headers, for the visitor.
     pub(crate) async fn download(&self, path: &str) -> Result<Response, ApiError> {
-        let response = self.call(Method::GET, path, None).await;
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        let status = response.status();
-        Err(ApiError::of(status, &whole(response.into_body()).await?))
-    }
-
-    async fn bytes(
-        &self,
-        method: Method,
-        path: &str,
-        document: Option<(&str, String)>,
-    ) -> Result<Bytes, ApiError> {
-        let (parts, body) = self.call(method, path, document).await.into_parts();
-        let status = parts.status;
-        let body = whole(body).await?;
-        if status.is_success() {
-            return Ok(body);
-        }
-        Err(ApiError::of(status, &body))
-    }
-
-    async fn call(&self, method: Method, path: &str, document: Option<(&str, String)>) -> Response {
-        let mut request = self.request(method, path);
-        if let Some((kind, text)) = document {
-            if let Ok(kind) = HeaderValue::from_str(kind) {
-                request.headers_mut().insert(CONTENT_TYPE, kind);
-            }
-            *request.body_mut() = Body::from(text);
-        }
-        self.answered(request).await
+        self.answered(self.request(Method::GET, path)).await
     }
 
     /// A request of the visitor, without a body.
@@ -287,9 +249,20 @@ impl ApiClient {
         request
     }
 
-    async fn answered(&self, request: Request<Body>) -> Response {
+    /// The response, if it is not an error.
+    async fn answered(&self, request: Request<Body>) -> Result<Response, ApiError> {
         let answered = self.router.clone().oneshot(request).await;
-        answered.unwrap_or_else(|never| match never {})
+        let response = answered.unwrap_or_else(|never| match never {});
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        Err(ApiError::of(status, &whole(response.into_body()).await?))
+    }
+
+    async fn whole(&self, request: Request<Body>) -> Result<(HeaderMap, Bytes), ApiError> {
+        let (parts, body) = self.answered(request).await?.into_parts();
+        Ok((parts.headers, whole(body).await?))
     }
 }
 

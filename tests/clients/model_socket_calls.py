@@ -25,7 +25,7 @@ ENDS = ("response.completed", "response.failed", "response.incomplete", "error")
 
 def options():
     trust = ssl.create_default_context(cafile=flags.ca) if flags.url.startswith("https:") else None
-    return {"proxy": flags.proxy, "ssl": trust}
+    return {"proxy": flags.proxy, "ssl": trust, "open_timeout": 60}
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ use squall_tests::daemon::OPERATOR_TOKEN;
 use squall_tests::program::{clean, python, script};
 
 /// They take documents so rich that the cases of each member take minutes: these are for `scripts/schemathesis`.
-const RICH: &str = "^(put_chaos|put_scope_chaos|put_profile)$";
+const RICH: &str = "^(put_chaos|put_scope_chaos|put_profile|dry_run_profile|create_run)$";
 
 /// Has made-up requests sent; `arguments` choose which.
 fn ask(arguments: &[&str]) {
@@ -59,7 +59,7 @@ fn changing_requests_at_the_edges_of_what_is_described_are_answered_as_described
 }
 
 #[test]
-fn made_up_profiles_and_chaos_are_answered_as_described() {
+fn made_up_profiles_chaos_and_runs_are_answered_as_described() {
     ask(&[
         "--phases",
         "examples,fuzzing",

@@ -60,7 +60,7 @@ impl Host {
     /// The daemon of `--server`, else a running one that the agent uses, else a private one.
     pub(crate) async fn for_run(args: &SiteArgs, suite: &Suite) -> Result<Self, Failure> {
         if let Some(server) = &args.server {
-            return Self::running(server, args.token.clone());
+            return Self::running(server, args.token.as_deref());
         }
         let fixed = !is_started(suite);
         let flags = DaemonArgs {
@@ -77,7 +77,7 @@ impl Host {
             .clone_into(&mut config.modules);
         let running = if fixed { running(&config).await? } else { None };
         let (host, proxy) = if let Some((api, proxy)) = running {
-            let host = Self::running(&api.to_string(), args.token.clone())?;
+            let host = Self::running(&api.to_string(), args.token.as_deref())?;
             let server = host.client.server();
             output::report_line(&format!("using the running daemon at {server}"));
             (host, proxy)
@@ -91,9 +91,9 @@ impl Host {
 
     async fn for_reading(args: &StoreArgs) -> Result<Self, Failure> {
         if let Some(server) = &args.server {
-            return Self::running(server, args.token.clone());
+            return Self::running(server, args.token.as_deref());
         }
-        let default = Self::running(DEFAULT_SERVER, args.token.clone())?;
+        let default = Self::running(DEFAULT_SERVER, args.token.as_deref())?;
         match default.client.get::<Value>("/healthz").await {
             Err(Failure::Unreachable { .. }) => output::report_line(&format!(
                 "no daemon answers at {DEFAULT_SERVER}: reading this machine's configuration and store"
@@ -107,9 +107,9 @@ impl Host {
         Ok(Self::start(configuration(flags, true)?).await?.0)
     }
 
-    fn running(server: &str, token: Option<String>) -> Result<Self, Failure> {
+    fn running(server: &str, token: Option<&str>) -> Result<Self, Failure> {
         Ok(Self {
-            client: Client::to(server, token)?,
+            client: Client::with_token(server, token)?,
             private: None,
         })
     }

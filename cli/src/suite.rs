@@ -3,9 +3,9 @@
 //! The daemon gets one document with the named files inserted, and the values of its variables separately. It has
 //! other files and variables of its own, and stores none of these values.
 
+use squall_documents::VariableError;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::env::VarError;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -145,7 +145,7 @@ fn secrets(document: &Value, variables: Variables<'_>) -> BTreeMap<String, Strin
         return BTreeMap::new();
     };
     let found = RefCell::new(BTreeMap::new());
-    let keep = |name: &str| -> Result<String, VarError> {
+    let keep = |name: &str| -> Result<String, VariableError> {
         let value = lookup(name);
         // An unset variable has a default, which also applies to an empty value, as in a shell.
         let set = value.clone().unwrap_or_default();
@@ -177,11 +177,11 @@ fn each_text(value: &Value, see: &mut impl FnMut(&str)) {
 mod tests {
     use super::*;
 
-    fn environment(name: &str) -> Result<String, VarError> {
+    fn environment(name: &str) -> Result<String, VariableError> {
         match name {
             "HOST" => Ok("127.0.0.1:1".to_owned()),
             "TOKEN" => Ok("hunter2".to_owned()),
-            _ => Err(VarError::NotPresent),
+            _ => Err(VariableError::NotSet),
         }
     }
 

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use squall_control_api::environment_variable;
 use squall_documents::Variables;
 use squall_proxy::user_file;
 
 use crate::failure::Failure;
 
-/// The variables of local files: the process's environment.
+/// The variables of local files: the process's environment, and files that it names.
 pub(crate) fn environment() -> Variables<'static> {
-    Variables::From(&|name| std::env::var(name))
+    Variables::From(&environment_variable)
 }
 
 /// The argument as a path if it is a file: names of profiles have neither dots nor slashes.

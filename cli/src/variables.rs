@@ -3,12 +3,26 @@
 
 use clap::builder::{FalseyValueParser, OsStr, Resettable};
 use clap::{Arg, ArgAction, Command};
+use squall_control_api::environment_variable;
+use squall_documents::VariableError;
+use squall_harness::agents::group::TOKEN_VARIABLES;
+
+use crate::failure::Failure;
 
 /// Adds a variable to every option of the command and its subcommands that has none.
 pub(crate) fn given(command: Command) -> Command {
     command
         .mut_args(|argument| set(with_variable(argument)))
         .mut_subcommands(given)
+}
+
+/// The token of `SQUALL_TOKEN`, or of the file that `SQUALL_TOKEN_FILE` names.
+pub(crate) fn token() -> Result<Option<String>, Failure> {
+    match environment_variable(TOKEN_VARIABLES[0]) {
+        Ok(token) => Ok(Some(token).filter(|token| !token.is_empty())),
+        Err(VariableError::NotSet) => Ok(None),
+        Err(VariableError::Invalid(why)) => Err(Failure::Usage(why)),
+    }
 }
 
 /// Ignores a variable that is set to the empty text, such as a missing secret in CI.

@@ -1,7 +1,7 @@
 //! Parses documents in requests, JSON or YAML by `Content-Type`, within limits of size and depth.
 
+use squall_documents::VariableError;
 use std::collections::BTreeMap;
-use std::env::VarError;
 use std::time::Duration;
 
 use axum::extract::{FromRequest, Request};
@@ -135,7 +135,7 @@ impl RequestDocument {
         let profile = if self.form == BodyFormat::WithVariables {
             let (enclosed, sent) = self.sent()?;
             enclosed.tree()?;
-            let lookup = |name: &str| sent.get(name).cloned().ok_or(VarError::NotPresent);
+            let lookup = |name: &str| sent.get(name).cloned().ok_or(VariableError::NotSet);
             profile::parse_file(name, &enclosed.text, Variables::From(&lookup))
         } else {
             self.tree()?;

@@ -58,7 +58,7 @@ pub use self::stored_journal::{ExchangeChoice, JournalOptions, StoredJournal, pr
 pub use self::stored_profiles::StoredProfiles;
 pub use self::stored_tokens::StoredTokens;
 pub use self::switchers::Switchers;
-pub use self::trust::{Trust, TrustConfig};
+pub use self::trust::{Trust, TrustConfig, environment_variable};
 pub use self::workspace::is_workspace_name;
 
 /// A poisoned lock is usable: the value is consistent between any two statements.

@@ -10,9 +10,9 @@
 //!            └────────────────────┘
 //! ```
 
+use squall_documents::VariableError;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::env::VarError;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
@@ -378,7 +378,7 @@ fn parse(
         }
         let lookup = |name: &str| {
             let value = known.get(name).map(|value| (*value).to_owned());
-            value.ok_or(VarError::NotPresent)
+            value.ok_or(VariableError::NotSet)
         };
         profile::parse_file(name, &text.body, Variables::From(&lookup))
     } else {

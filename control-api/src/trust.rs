@@ -6,10 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::env::VarError;
 use std::fmt;
+use std::path::PathBuf;
 
 use arc_swap::ArcSwap;
 use squall_documents::variables::{Variables, is_variable_name};
-use squall_documents::{At, Fields, ScalarKind, Tree};
+use squall_documents::{At, Fields, ScalarKind, Tree, VariableError};
+use squall_proxy::user_file;
 
 /// What documents that arrive by API may do; a reload changes it for later documents.
 ///
@@ -115,9 +117,33 @@ impl fmt::Debug for SentVariables {
     }
 }
 
+/// A variable of this process: its value, or the content of the file that `NAME_FILE` names.
+pub fn environment_variable(name: &str) -> Result<String, VariableError> {
+    match std::env::var(name) {
+        Ok(value) => return Ok(value),
+        Err(VarError::NotPresent) => {}
+        Err(VarError::NotUnicode(_)) => {
+            let why = format!("the variable `{name}` does not hold valid UTF-8");
+            return Err(VariableError::Invalid(why));
+        }
+    }
+    let variable = format!("{name}_FILE");
+    let file = std::env::var_os(&variable).filter(|file| !file.is_empty());
+    let file = PathBuf::from(file.ok_or(VariableError::NotSet)?);
+    match user_file::read_text(&file) {
+        Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
+        Err(error) => Err(VariableError::Invalid(format!(
+            "`{variable}`: {} cannot be read: {error}",
+            file.display()
+        ))),
+    }
+}
+
 impl TrustConfig {
-    fn look_up(&self, name: &str) -> Option<Result<String, VarError>> {
-        self.variables.contains(name).then(|| std::env::var(name))
+    fn look_up(&self, name: &str) -> Option<Result<String, VariableError>> {
+        self.variables
+            .contains(name)
+            .then(|| environment_variable(name))
     }
 }
 

@@ -27,4 +27,4 @@ pub use self::reader::DocumentReader;
 pub use self::source::SourceText;
 pub use self::tree::{At, ScalarKind, Tree, parse};
 pub use self::value::{Fields, NodeKind, ValueReader, describe};
-pub use self::variables::{Expanded, Variables};
+pub use self::variables::{Expanded, VariableError, Variables};

@@ -1,7 +1,7 @@
 //! Error messages for invalid documents, and the schema from the same reader.
 
+use crate::VariableError;
 use std::cell::Cell;
-use std::env::VarError;
 
 use serde_json::{Value, json};
 
@@ -79,12 +79,12 @@ fn texts(texts: Option<Vec<crate::At<String>>>) -> Vec<String> {
     texts.map(|text| text.value).collect()
 }
 
-fn table(name: &str) -> Result<String, VarError> {
+fn table(name: &str) -> Result<String, VariableError> {
     match name {
         "SECRET" => Ok("hunter2".to_owned()),
         "COUNT" => Ok("25".to_owned()),
         "YES" => Ok("true".to_owned()),
-        _ => Err(VarError::NotPresent),
+        _ => Err(VariableError::NotSet),
     }
 }
 

@@ -1,7 +1,15 @@
 //! `${VAR}` and `${VAR:-default}` in strings of local files.
 
 use std::collections::BTreeMap;
-use std::env::VarError;
+
+/// Why a variable has no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VariableError {
+    /// It is not set.
+    NotSet,
+    /// Its value cannot be used; a sentence that names the variable.
+    Invalid(String),
+}
 
 /// How the variables of a text are resolved. Their values are secret.
 #[derive(Clone, Copy)]
@@ -9,10 +17,10 @@ pub enum Variables<'a> {
     /// Variables are an error. A document from a client must not read this process's environment.
     Refused,
     /// Every variable is resolved by this function.
-    From(&'a dyn Fn(&str) -> Result<String, VarError>),
+    From(&'a dyn Fn(&str) -> Result<String, VariableError>),
     /// Variables for which the function returns `None` are an error. A document from a client may read only the
     /// variables that the config lists in `api.env`.
-    Listed(&'a dyn Fn(&str) -> Option<Result<String, VarError>>),
+    Listed(&'a dyn Fn(&str) -> Option<Result<String, VariableError>>),
 }
 
 impl std::fmt::Debug for Variables<'_> {
@@ -159,12 +167,10 @@ fn value(inside: &str, variables: Variables<'_>, seen: &mut Expanded) -> Result<
         (Ok(value), None) => Ok(value),
         (Ok(value), Some(_)) if !value.is_empty() => Ok(value),
         (_, Some(default)) => Ok(default.to_owned()),
-        (Err(VarError::NotPresent), None) => Err(format!(
+        (Err(VariableError::NotSet), None) => Err(format!(
             "the variable `{name}` is not set; set it, or write `${{{name}:-default}}`"
         )),
-        (Err(VarError::NotUnicode(_)), None) => {
-            Err(format!("the variable `{name}` does not hold valid UTF-8"))
-        }
+        (Err(VariableError::Invalid(why)), None) => Err(why),
     }
 }
 
@@ -172,11 +178,11 @@ fn value(inside: &str, variables: Variables<'_>, seen: &mut Expanded) -> Result<
 mod tests {
     use super::*;
 
-    fn table(name: &str) -> Result<String, VarError> {
+    fn table(name: &str) -> Result<String, VariableError> {
         match name {
             "HOST" => Ok("api.example".into()),
             "EMPTY" => Ok(String::new()),
-            _ => Err(VarError::NotPresent),
+            _ => Err(VariableError::NotSet),
         }
     }
 

@@ -20,7 +20,7 @@ const DEMANDS: &str = "invariants: [{type: completes}]\n";
 fn parsed(text: &str) -> Result<Suite, Vec<String>> {
     let lookup = |name: &str| match name {
         "TOKEN" => Ok("hunter2".to_owned()),
-        _ => Err(std::env::VarError::NotPresent),
+        _ => Err(squall_documents::VariableError::NotSet),
     };
     suite::parse("suite.yaml", text, Variables::From(&lookup))
         .map_err(|errors| errors.iter().map(ToString::to_string).collect())

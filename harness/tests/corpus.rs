@@ -1,17 +1,17 @@
 //! Suites as people write them: flakestorm's v1 and v2 files, and Squall's own.
 
-use std::env::VarError;
+use squall_documents::VariableError;
 use std::path::Path;
 
 use squall_documents::Variables;
 use squall_harness::suite::{self, ContractPart, Suite};
 
-fn environment(name: &str) -> Result<String, VarError> {
+fn environment(name: &str) -> Result<String, VariableError> {
     match name {
         "AGENT_URL" => Ok("https://agent.test".to_owned()),
         "AGENT_TOKEN" | "AGENT_KEY" => Ok("hunter2".to_owned()),
         "OPENAI_API_KEY" | "ANTHROPIC_API_KEY" | "GOOGLE_API_KEY" => Ok("key-of-mine".to_owned()),
-        _ => Err(VarError::NotPresent),
+        _ => Err(VariableError::NotSet),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::args::RemoteArgs;
 use crate::failure::Failure;
 use crate::pointing::encode;
 use crate::problem::ProblemResponse;
+use crate::variables;
 
 /// The path of runs.
 pub(crate) const RUNS: &str = "/v1/runs";
@@ -45,7 +46,16 @@ pub(crate) struct Client {
 impl Client {
     /// A client for the daemon of `--server`.
     pub(crate) fn new(remote: &RemoteArgs) -> Result<Self, Failure> {
-        Self::to(&remote.server, remote.token.clone())
+        Self::with_token(&remote.server, remote.token.as_deref())
+    }
+
+    /// A client with the token of `--token`, else the one of the environment.
+    pub(crate) fn with_token(server: &str, token: Option<&str>) -> Result<Self, Failure> {
+        let token = match token {
+            Some(token) => Some(token.to_owned()),
+            None => variables::token()?,
+        };
+        Self::to(server, token)
     }
 
     /// A client for the daemon at `server`; `http://` may be left out.

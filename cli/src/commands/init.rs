@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_first_suite_is_valid_and_has_no_warnings() {
-        let none = |_: &str| Err(std::env::VarError::NotPresent);
+        let none = |_: &str| Err(squall_documents::VariableError::NotSet);
         for command in [
             &[][..],
             &["python", "agent.py", "--name", "it's: #1", "${HOME}", "no"],

@@ -5,14 +5,13 @@ use squall_control_api::store::DEFAULT_WORKSPACE;
 
 use super::{Config, ConfiguredToken};
 use crate::failure::Failure;
+use crate::variables;
 
 impl Config {
-    /// Makes the control API require a token, because every local program can reach loopback: `$SQUALL_TOKEN` if it is
-    /// set, else 128 random bits.
+    /// Makes the control API require a token, because every local program can reach loopback: [`variables::token`] if it
+    /// is set, else 128 random bits.
     pub(crate) fn require_token(&mut self) -> Result<String, Failure> {
-        let given = std::env::var("SQUALL_TOKEN").ok();
-        let secret = given.filter(|token| !token.is_empty());
-        let secret = secret
+        let secret = variables::token()?
             .map_or_else(random_hex::<16>, Ok)
             .map_err(|error| Failure::CouldNotRun(error.to_string()))?;
         self.api.tokens.push(ConfiguredToken {

@@ -1,6 +1,6 @@
 //! Accepted configurations, and every error message.
 
-use std::env::VarError;
+use squall_documents::VariableError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use squall_documents::Variables;
 use super::{Config, TokenRole};
 use crate::failure::Failure;
 
-fn variables(name: &str) -> Result<String, VarError> {
+fn variables(name: &str) -> Result<String, VariableError> {
     match name {
         "SQUALL_CI_TOKEN" => Ok("s3cret".into()),
         "SQUALL_LONG_TOKEN" => Ok("0123456789abcdef".into()),
         "SQUALL_SHORT_TOKEN" => Ok("abc12".into()),
         "PORT" => Ok("9090".into()),
-        _ => Err(VarError::NotPresent),
+        _ => Err(VariableError::NotSet),
     }
 }
 

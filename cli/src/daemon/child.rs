@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use rustix::process::{Pid, Signal, kill_process};
-use squall_harness::agents::group::{Guarded, TOKEN_VARIABLE, guard};
+use squall_harness::agents::group::{Guarded, TOKEN_VARIABLES, guard};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -28,7 +28,8 @@ pub(crate) async fn run(command: &[OsString], variables: &[Variable]) -> Result<
     let mut child = Command::new(program)
         .args(arguments)
         .envs(variables.iter().map(|(name, value)| (name, value)))
-        .env_remove(TOKEN_VARIABLE)
+        .env_remove(TOKEN_VARIABLES[0])
+        .env_remove(TOKEN_VARIABLES[1])
         .spawn()
         .map_err(|error| not_started(program, &error))?;
     if let Some(id) = child.id() {

@@ -461,7 +461,7 @@ fn rule_source(rules: Rules, workspace: String) -> Result<RuleSource, ReachError
         Rules::Document { text, variables } => {
             let lookup = |name: &str| {
                 let value = variables.find(name).map(str::to_owned);
-                value.ok_or(std::env::VarError::NotPresent)
+                value.ok_or(squall_documents::VariableError::NotSet)
             };
             let read = profile::parse_file(INLINE, &text, Variables::From(&lookup));
             let read = read.map_err(|errors| {

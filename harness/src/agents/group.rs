@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
-/// The variable with Squall's API token. Agents do not inherit it.
-pub const TOKEN_VARIABLE: &str = "SQUALL_TOKEN";
+/// The variables with Squall's API token, and with its file. Agents do not inherit them.
+pub const TOKEN_VARIABLES: [&str; 2] = ["SQUALL_TOKEN", "SQUALL_TOKEN_FILE"];
 
 /// What a guard kills.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +59,10 @@ impl Group {
         let leader = group
             .leader()
             .ok_or_else(|| io::Error::other("the process group has ended"))?;
-        command.env_remove(TOKEN_VARIABLE).kill_on_drop(true);
+        for name in TOKEN_VARIABLES {
+            command.env_remove(name);
+        }
+        command.kill_on_drop(true);
         let child = command
             .process_group(leader.as_raw_nonzero().get())
             .spawn()?;

@@ -337,7 +337,7 @@ mod tests {
     }
 
     fn told(open: Open<'_>, suite: &str) -> Vec<String> {
-        let none = |_: &str| Err(std::env::VarError::NotPresent);
+        let none = |_: &str| Err(squall_documents::VariableError::NotSet);
         let read = read_local("suite.yaml", suite, Variables::From(&none), open, &[]);
         let errors = read.err().unwrap_or_default();
         errors.iter().map(ToString::to_string).collect()
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn g40_files_that_are_named_are_looked_for_from_the_one_they_stand_in() {
-        let none = |_: &str| Err(std::env::VarError::NotPresent);
+        let none = |_: &str| Err(squall_documents::VariableError::NotSet);
         let read = read_local("suite.yaml", SUITE, Variables::From(&none), &opened, &[]);
         let SuiteOfFiles {
             suite, document, ..
@@ -369,7 +369,7 @@ mod tests {
         let table = |name: &str| match name {
             "DIR" => Ok("parts".to_owned()),
             "NAME" => Ok("answer".to_owned()),
-            _ => Err(std::env::VarError::NotPresent),
+            _ => Err(squall_documents::VariableError::NotSet),
         };
         let open = |path: &str, from: &str| {
             let (name, text) = opened(path, from)?;
@@ -453,7 +453,7 @@ mod tests {
 
     #[test]
     fn what_stands_beside_a_file_is_set_over_what_it_says() {
-        let none = |_: &str| Err(std::env::VarError::NotPresent);
+        let none = |_: &str| Err(squall_documents::VariableError::NotSet);
         let suite = SUITE.replace(
             "incident.yaml",
             "incident.yaml, input: bye, name: n, expected_failure: x",

@@ -1,6 +1,6 @@
 mod schema;
 
-use std::env::VarError;
+use squall_documents::VariableError;
 
 use proptest::prelude::*;
 use squall_documents::Variables;
@@ -13,11 +13,11 @@ const AGENT: &str = "agent: {endpoint: 'http://a.test/'}\n";
 const PROMPTS: &str = "golden_prompts: [hello]\n";
 const DEMANDS: &str = "invariants: [{type: completes}]\n";
 
-fn table(name: &str) -> Result<String, VarError> {
+fn table(name: &str) -> Result<String, VariableError> {
     match name {
         "TOKEN" => Ok("hunter2".to_owned()),
         "NUMBER" => Ok("2500".to_owned()),
-        _ => Err(VarError::NotPresent),
+        _ => Err(VariableError::NotSet),
     }
 }
 

@@ -231,7 +231,7 @@ fn a_rule_may_name_every_dialect_that_is_spoken_and_no_other() {
 
 #[test]
 fn a_slip_hides_nothing_else_that_is_wrong() {
-    let missing = |_: &str| Err(std::env::VarError::NotPresent);
+    let missing = |_: &str| Err(squall_documents::VariableError::NotSet);
     let text = "descripton: x
 tool_faults:
   - not a rule
@@ -644,7 +644,7 @@ fn every_parameter_is_kept_for_the_journal() {
 fn variables_expand_in_every_string_of_a_local_file() {
     let variables = |name: &str| match name {
         "HOST" => Ok("api.example".to_owned()),
-        _ => Err(std::env::VarError::NotPresent),
+        _ => Err(squall_documents::VariableError::NotSet),
     };
     let text = "description: for ${HOST}
 tool_faults:
@@ -675,7 +675,7 @@ fn what_a_variable_stands_for_is_carried_out_and_not_told() {
     let variables = |name: &str| match name {
         "KEY" => Ok("t0ken-42".to_owned()),
         "N" => Ok("30000".to_owned()),
-        _ => Err(std::env::VarError::NotPresent),
+        _ => Err(squall_documents::VariableError::NotSet),
     };
     let text = "name: p
 description: with ${KEY}
@@ -716,7 +716,7 @@ fn a_variable_stands_for_a_number_or_a_flag() {
         "SHARE" => Ok("0.5".to_owned()),
         "YES" => Ok("true".to_owned()),
         "SECRET" => Ok("hunter2".to_owned()),
-        _ => Err(std::env::VarError::NotPresent),
+        _ => Err(squall_documents::VariableError::NotSet),
     };
     let text = "tool_faults:
   - mode: slow
@@ -758,7 +758,7 @@ fn a_variable_stands_for_a_number_or_a_flag() {
 
 #[test]
 fn a_missing_variable_is_named_and_located() {
-    let missing = |_: &str| Err(std::env::VarError::NotPresent);
+    let missing = |_: &str| Err(squall_documents::VariableError::NotSet);
     let text = "tool_faults:
   - { mode: error, message: 'm ${NOPE}' }
   - { mode: slow, delay_ms: 1, match_url: ['a', '${ALSO}'] }

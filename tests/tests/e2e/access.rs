@@ -2,9 +2,11 @@
 
 use std::process::Output;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use squall_tests::daemon::squall;
 use squall_tests::{Daemon, Wire};
+use tempfile::TempDir;
 
 /// What each request takes, as the daemon itself describes it.
 fn described(daemon: &Daemon) -> Vec<(String, String, String)> {
@@ -133,4 +135,54 @@ fn tokens_are_made_listed_and_revoked_by_command() {
     for secret in [admin.as_str(), operator] {
         assert!(!said.contains(&secret[7..]), "{said}");
     }
+}
+
+#[test]
+fn a_variable_is_read_from_the_file_that_the_environment_names() {
+    let dir = TempDir::new().unwrap();
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    let (secret, store) = (file("token"), file("store"));
+    std::fs::write(&secret, "the-first-token-of-ops\r\n").unwrap();
+    std::fs::write(&store, format!("sqlite:{}\n", file("kept.db"))).unwrap();
+    let tokens = json!([{ "name": "ops", "role": "admin", "token": "${OPS}" }]);
+    let config = json!({ "api": { "tokens": tokens }, "store": { "url": "${STORE}" } });
+    let variables = [("OPS_FILE", &*secret), ("STORE_FILE", &*store)];
+    let daemon = Daemon::start_among(&config, &variables);
+    assert!(dir.path().join("kept.db").exists());
+    assert_eq!(
+        status(&daemon, "the-first-token-of-ops", "GET", "/v1/tokens"),
+        200
+    );
+    let list = |secret: &str| {
+        let mut command = squall(&daemon.home);
+        command.args(["token", "list", "--server", &daemon.api.address.to_string()]);
+        command.env("SQUALL_TOKEN_FILE", secret).output().unwrap()
+    };
+    assert_eq!(list(&secret).status.code(), Some(0));
+
+    std::fs::write(&secret, "the-second-token-of-ops").unwrap();
+    daemon.signal(Signal::HUP);
+    daemon.api.wait("the second token", || {
+        (status(&daemon, "the-second-token-of-ops", "GET", "/v1/tokens") == 200).then_some(())
+    });
+    assert_eq!(
+        status(&daemon, "the-first-token-of-ops", "GET", "/v1/tokens"),
+        401
+    );
+    assert_eq!(list(&secret).status.code(), Some(0));
+
+    let missing = list(&file("missing"));
+    assert_eq!(missing.status.code(), Some(2), "{missing:?}");
+    let mut again = squall(&daemon.home);
+    again
+        .arg("serve")
+        .arg("-c")
+        .arg(&daemon.config)
+        .envs(variables);
+    std::fs::remove_file(&secret).unwrap();
+    let again = again.output().unwrap();
+    assert_eq!(again.status.code(), Some(2), "{again:?}");
+    let said = String::from_utf8(again.stderr).unwrap();
+    let expected = format!("`OPS_FILE`: {secret} cannot be read: No such file");
+    assert!(said.contains(&expected), "{said}");
 }

@@ -1,7 +1,7 @@
 //! `$VAR` in the agent's endpoint, headers and query parameters, as in flakestorm. A variable that is not set stays
 //! literal, because many URLs contain a `$`.
 
-use squall_documents::{At, Tree, Variables};
+use squall_documents::{At, Tree, VariableError, Variables};
 
 /// Names of bare variables in a text.
 pub(super) fn bare_names(text: &str) -> impl Iterator<Item = &str> {
@@ -29,8 +29,10 @@ const EXPANDING: [&str; 3] = ["endpoint", "headers", "query_params"];
 pub(crate) fn spell_out(tree: &mut At<Tree>, variables: Variables<'_>) {
     let is_set = |name: &str| match variables {
         Variables::Refused => false,
-        Variables::From(lookup) => lookup(name).is_ok(),
-        Variables::Listed(lookup) => lookup(name).is_some_and(|found| found.is_ok()),
+        Variables::From(lookup) => lookup(name) != Err(VariableError::NotSet),
+        Variables::Listed(lookup) => {
+            lookup(name).is_some_and(|found| found != Err(VariableError::NotSet))
+        }
     };
     let agent = tree.member_mut("agent");
     let Some(agent) = agent else { return };

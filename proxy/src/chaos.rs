@@ -59,7 +59,7 @@ use self::profiles::Profiles;
 pub use self::request::{ChaosRequest, Defaults, PutError, RuleSource};
 use self::table::ScopeTable;
 use crate::lock::lock;
-use crate::metrics::Metrics;
+use crate::metrics::{ActiveChaos, Metrics};
 use crate::recorder::{self, Recorder};
 pub use crate::run_mark::RunMark;
 use crate::tape::Tapes;
@@ -293,6 +293,7 @@ impl Chaos {
             observe: request.observe.unwrap_or(defaults.observe),
         };
         let id = self.next_id(now);
+        self.metrics.faults_possible(rules.rules(), scope);
         let activation = Activation::new(id, scope.to_owned(), spec, rules);
         ScopeChaos::own(scope, activation, request.rules, now, ttl)
     }
@@ -439,10 +440,15 @@ impl Chaos {
         table.make_room(&mut keeping.forks);
         self.mark(&table);
         let own = table.own();
-        let profiles = own.map(|own| (&**own.scope(), own.activation().profile.as_str()));
         // A scope that is kept clean has an activation without chaos.
-        self.metrics
-            .chaos_active(profiles.filter(|(_, profile)| *profile != NO_CHAOS));
+        let own = own.filter(|own| own.activation().profile != NO_CHAOS);
+        let seconds = |instant| (self.recorder.unix_ms(instant) / 1000).cast_signed();
+        self.metrics.chaos_active(own.map(|own| ActiveChaos {
+            scope: own.scope(),
+            profile: &own.activation().profile,
+            started: seconds(own.since()),
+            expires: own.expires().map(seconds),
+        }));
         self.table.store(Arc::new(table));
     }
 

@@ -3,29 +3,45 @@
 //! Handles used per exchange are resolved once. No label takes a free-form value; labels with
 //! user-defined names are capped (`Capped`).
 
+mod active;
 mod capped;
 mod runs;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder, core::Collector,
 };
+use squall_dialects::endpoint_names;
 use squall_journal::record::Outcome;
 use squall_journal::scopes::Workspaces;
 use squall_profiles::facts::Kind;
 use squall_profiles::rule::Rule;
 
+pub(crate) use self::active::ActiveChaos;
+use self::active::ActiveMetrics;
 use self::capped::Capped;
 pub use self::runs::RunMetrics;
-use crate::lock::lock;
 use crate::upstream::REASONS;
+
+/// Every outcome of an exchange that has ended.
+const OUTCOMES: [Outcome; 6] = [
+    Outcome::Ok,
+    Outcome::Injected,
+    Outcome::UpstreamError,
+    Outcome::ClientGone,
+    Outcome::ClientRejectedCa,
+    Outcome::Denied,
+];
 
 /// Every kind, in the order of its variants.
 const KINDS: [Kind; 5] = Kind::ALL;
+
+/// The dialect of exchanges without one.
+const NO_DIALECT: &str = "none";
 
 /// Most values of a label with user-defined names; further ones are `other`.
 const VALUES: usize = 100;
@@ -67,9 +83,7 @@ pub struct Metrics {
     dropped: [IntCounter; 4],
     stored: IntCounter,
     sampled_out: IntCounter,
-    active: IntGaugeVec,
-    /// Profiles that were ever in force, with their current number of activations.
-    active_once: Mutex<BTreeMap<String, i64>>,
+    active: ActiveMetrics,
     runs: RunMetrics,
     workspaces: Workspaces,
     profiles: Capped,
@@ -131,7 +145,7 @@ impl Metrics {
             "Upstreams that failed by themselves",
             &["reason"],
         );
-        // Alerts need a series before its first failure.
+        // As in `exchanges`.
         for reason in REASONS {
             upstream_errors.with_label_values(&[reason]);
         }
@@ -159,11 +173,7 @@ impl Metrics {
             .with_label_values(&[version])
             .set(1);
         Self {
-            exchanges: families.counters(
-                "squall_exchanges_total",
-                "Exchanges that have ended",
-                &["kind", "dialect", "outcome"],
-            ),
+            exchanges: families.exchanges(),
             durations: KINDS.map(|kind| durations.with_label_values(&[kind.as_str()])),
             overhead: families.histogram(
                 "squall_overhead_seconds",
@@ -204,13 +214,8 @@ impl Metrics {
                 "squall_exchanges_sampled_out_total",
                 "Exchanges without a fault that were more than the store is to keep a second",
             ),
-            active: families.gauges(
-                "squall_chaos_active",
-                "Activations in force, by profile",
-                "profile",
-            ),
+            active: ActiveMetrics::new(&families),
             runs: RunMetrics::new(&families),
-            active_once: Mutex::default(),
             workspaces: Workspaces::default(),
             profiles: Capped::new(VALUES),
             models: Capped::new(VALUES),
@@ -234,10 +239,20 @@ impl Metrics {
 
     /// Counts an applied rule in a scope.
     pub(crate) fn fault_applied(&self, rule: &Rule, scope: &str) {
+        self.faults_of(rule, scope).inc();
+    }
+
+    /// Counts zero faults of rules that are activated in a scope.
+    pub(crate) fn faults_possible(&self, rules: &[Arc<Rule>], scope: &str) {
+        for rule in rules {
+            self.faults_of(rule, scope);
+        }
+    }
+
+    fn faults_of(&self, rule: &Rule, scope: &str) -> IntCounter {
         let profile = self.profile(scope, &rule.profile);
         self.faults
             .with_label_values(&[profile, rule.family().as_str(), rule.mode()])
-            .inc();
     }
 
     /// Observes a delay injected by a fault.
@@ -270,18 +285,14 @@ impl Metrics {
         self.sampled_out.inc();
     }
 
-    /// Sets the activations in force, as scope and profile. Profiles that are no longer in force
-    /// stay at zero.
-    pub(crate) fn chaos_active<'a>(&self, own: impl IntoIterator<Item = (&'a str, &'a str)>) {
-        let mut counts = lock(&self.active_once);
-        counts.values_mut().for_each(|count| *count = 0);
-        for (scope, profile) in own {
-            let label = self.profile(scope, profile);
-            *counts.entry(label.to_owned()).or_default() += 1;
+    /// Sets the activations in force.
+    pub(crate) fn chaos_active<'a>(&self, own: impl IntoIterator<Item = ActiveChaos<'a>>) {
+        let mut by_label: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for chaos in own {
+            let label = self.profile(chaos.scope, chaos.profile);
+            by_label.entry(label).or_default().push(chaos);
         }
-        for (label, count) in &*counts {
-            self.active.with_label_values(&[label]).set(*count);
-        }
+        self.active.set(by_label);
     }
 
     /// The metrics of runs.
@@ -291,7 +302,7 @@ impl Metrics {
 
     /// The counter of exchanges with these labels, for callers that keep it.
     pub fn exchanges(&self, kind: Kind, dialect: Option<&str>, outcome: Outcome) -> IntCounter {
-        let dialect = dialect.unwrap_or("none");
+        let dialect = dialect.unwrap_or(NO_DIALECT);
         self.exchanges
             .with_label_values(&[kind.as_str(), dialect, outcome.as_str()])
     }
@@ -360,6 +371,27 @@ impl Families<'_> {
         family
     }
 
+    /// Every series at zero: rates and alerts need one before its first increment.
+    fn exchanges(&self) -> IntCounterVec {
+        let exchanges = self.counters(
+            "squall_exchanges_total",
+            "Exchanges that have ended",
+            &["kind", "dialect", "outcome"],
+        );
+        for kind in KINDS {
+            let dialects = match kind {
+                Kind::Llm => endpoint_names(),
+                Kind::Tool | Kind::Mcp | Kind::Agent | Kind::Other => vec![NO_DIALECT],
+            };
+            for dialect in dialects {
+                for outcome in OUTCOMES {
+                    exchanges.with_label_values(&[kind.as_str(), dialect, outcome.as_str()]);
+                }
+            }
+        }
+        exchanges
+    }
+
     fn counter(&self, name: &str, help: &str) -> IntCounter {
         self.register(IntCounter::new(name, help))
     }
@@ -393,6 +425,8 @@ mod tests {
         let text = metrics.render().expect("renders");
         // Families with user-defined labels appear with their first value.
         for line in [
+            "squall_exchanges_total{dialect=\"none\",kind=\"other\",outcome=\"client_rejected_ca\"} 0",
+            "squall_exchanges_total{dialect=\"gemini\",kind=\"llm\",outcome=\"upstream_error\"} 0",
             "squall_exchange_duration_seconds_count{kind=\"llm\"} 0",
             "squall_overhead_seconds_count 0",
             "squall_injected_delay_seconds_count 0",
@@ -439,8 +473,9 @@ mod tests {
     fn a_profile_of_a_workspace_has_no_name_here() {
         let metrics = Metrics::new("0");
         let workspaces = ["w".to_owned()].into();
-        metrics.workspaces().set(std::sync::Arc::new(workspaces));
-        metrics.chaos_active([("w", "secret_plan"), ("w.job", "another"), ("w2", "public")]);
+        metrics.workspaces().set(Arc::new(workspaces));
+        let own = [("w", "secret_plan"), ("w.job", "another"), ("w2", "public")];
+        metrics.chaos_active(own.map(|(scope, profile)| active(scope, profile, 1, None)));
         let text = metrics.render().expect("renders");
         for (label, count) in [("other", 2), ("public", 1)] {
             let line = format!("squall_chaos_active{{profile=\"{label}\"}} {count}");
@@ -449,23 +484,55 @@ mod tests {
         assert!(!text.contains("secret_plan") && !text.contains("another"));
     }
 
+    fn active<'a>(
+        scope: &'a str,
+        profile: &'a str,
+        started: i64,
+        expires: Option<i64>,
+    ) -> ActiveChaos<'a> {
+        ActiveChaos {
+            scope,
+            profile,
+            started,
+            expires,
+        }
+    }
+
     #[test]
-    fn a_profile_no_longer_in_force_is_at_zero() {
+    fn a_profile_no_longer_in_force_is_at_zero_and_has_no_times() {
         let metrics = Metrics::new("0");
-        let named = |profile| ("default", profile);
-        metrics.chaos_active(["api_outage", "api_outage", "brownout"].map(named));
-        metrics.chaos_active([named("api_outage")]);
-        let text = metrics.render().expect("renders");
-        let active: Vec<_> = text
-            .lines()
-            .filter(|l| l.starts_with("squall_chaos_active{"))
-            .collect();
-        assert_eq!(
-            active,
-            [
-                "squall_chaos_active{profile=\"api_outage\"} 1",
-                "squall_chaos_active{profile=\"brownout\"} 0"
-            ]
-        );
+        let series = || -> Vec<_> {
+            let text = metrics.render().expect("renders");
+            let lines = text
+                .lines()
+                .filter(|line| line.starts_with("squall_chaos_"));
+            lines
+                .map(|line| line.replace("timestamp_seconds", ""))
+                .collect()
+        };
+        metrics.chaos_active([
+            active("default", "outage", 200, Some(900)),
+            active("a", "outage", 100, Some(700)),
+            active("b", "brownout", 300, Some(400)),
+        ]);
+        #[rustfmt::skip]
+        assert_eq!(series(), [
+            "squall_chaos_active{profile=\"brownout\"} 1",
+            "squall_chaos_active{profile=\"outage\"} 2",
+            "squall_chaos_expires_{profile=\"brownout\"} 400",
+            "squall_chaos_expires_{profile=\"outage\"} 900",
+            "squall_chaos_started_{profile=\"brownout\"} 300",
+            "squall_chaos_started_{profile=\"outage\"} 100",
+        ]);
+        metrics.chaos_active([
+            active("default", "outage", 200, Some(900)),
+            active("a", "outage", 250, None),
+        ]);
+        #[rustfmt::skip]
+        assert_eq!(series(), [
+            "squall_chaos_active{profile=\"brownout\"} 0",
+            "squall_chaos_active{profile=\"outage\"} 2",
+            "squall_chaos_started_{profile=\"outage\"} 200",
+        ]);
     }
 }

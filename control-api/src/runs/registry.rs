@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use squall_harness::run::RunRecord;
+use squall_harness::run::{RunKind, RunRecord, RunState};
 use squall_harness::runner::Execute;
 use squall_proxy::chaos::Chaos;
 use squall_proxy::metrics::Metrics;
@@ -94,6 +94,10 @@ impl Default for Lane {
 impl Runs {
     /// Without runs.
     pub fn new(parts: RunsParts) -> Arc<Self> {
+        for (kind, _) in RunKind::NAMES {
+            let over = RunState::NAMES.iter().filter(|(_, state)| state.is_over());
+            over.for_each(|(state, _)| parts.metrics.runs().none_ended(kind, state));
+        }
         let reach = OwnProxy::new(Arc::clone(&parts.chaos), parts.recorder.clone());
         Arc::new(Self {
             log: RunLog {

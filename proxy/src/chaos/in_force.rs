@@ -415,6 +415,10 @@ impl ScopeChaos {
         self.source.as_ref()
     }
 
+    pub(super) fn since(&self) -> Instant {
+        self.since
+    }
+
     pub(super) fn expires(&self) -> Option<Instant> {
         self.ttl?.expires
     }

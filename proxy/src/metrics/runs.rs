@@ -33,6 +33,11 @@ impl RunMetrics {
         }
     }
 
+    /// Counts zero finished runs of a kind and state.
+    pub fn none_ended(&self, kind: &str, state: &str) {
+        self.ended.with_label_values(&[kind, state]);
+    }
+
     /// Counts a run that is over, with its score if it was judged.
     pub fn ended(&self, kind: &str, state: &str, score: Option<f64>) {
         self.ended.with_label_values(&[kind, state]).inc();

@@ -16,12 +16,6 @@ use crate::trust::{SentVariables, Trust};
 /// Longest `key`, bytes.
 const KEY: usize = 256;
 
-const OBSERVE: [(&str, Observe); 3] = [
-    ("headers", Observe::Headers),
-    ("model", Observe::Model),
-    ("bodies", Observe::Bodies),
-];
-
 /// Reads the fields. Inline chaos may use the variables that `trust` lists, and those sent with it.
 pub(crate) fn read(fields: &mut Fields<'_, '_>, trust: &Trust) -> Option<ChaosRequest> {
     let secrets = SentVariables::read(fields);
@@ -40,7 +34,7 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>, trust: &Trust) -> Option<ChaosRe
         fields.field("ttl", "", ttl),
     );
     let key = fields.field("key", "", key);
-    let observe = fields.word("observe", "", "value of `observe`", &OBSERVE);
+    let observe = fields.word("observe", "", "value of `observe`", Observe::NAMES);
     Some(ChaosRequest {
         rules: rules?,
         seed,

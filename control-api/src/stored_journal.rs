@@ -46,15 +46,17 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// Time limit for writing the last batches when the daemon stops.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// Which exchanges are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExchangeChoice {
-    /// All.
-    All,
-    /// Those of runs, those with an applied rule, and those with a canary; of the others at most 1,000 a second.
-    Faulted,
-    /// None.
-    None,
+squall_documents::named! {
+    /// Which exchanges are stored.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ExchangeChoice {
+        /// All.
+        All = "all",
+        /// Those of runs, those with an applied rule, and those with a canary; of the others at most 1,000 a second.
+        Faulted = "faulted",
+        /// None.
+        None = "none",
+    }
 }
 
 /// Options of the stored journal.

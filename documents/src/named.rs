@@ -3,11 +3,14 @@
 /// Defines an enum from its values and their names.
 #[macro_export]
 macro_rules! named {
-    ($(#[$meta:meta])* pub enum $enum:ident { $($(#[$about:meta])* $value:ident = $name:literal,)* }) => {
+    ($(#[$meta:meta])* $vis:vis enum $enum:ident { $($(#[$about:meta])* $value:ident = $name:literal,)* }) => {
         $(#[$meta])*
-        pub enum $enum { $($(#[$about])* $value,)* }
+        $vis enum $enum { $($(#[$about])* $value,)* }
 
         impl $enum {
+            /// Every value.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$value),*];
+
             /// Every value with its name.
             pub const NAMES: &[(&str, Self)] = &[$(($name, Self::$value)),*];
 

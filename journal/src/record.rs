@@ -74,91 +74,44 @@ pub struct ExchangeRecord {
     pub llm: Option<LlmRecord>,
 }
 
-/// A kind of exchanges.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A model call in a recognised dialect.
-    Llm,
-    /// Any other HTTP exchange.
-    #[default]
-    Tool,
-    /// A JSON-RPC exchange with an MCP server.
-    Mcp,
-    /// A call of an agent: over A2A, or of a URL under `agents:`.
-    Agent,
-    /// Tunnels, upgrades, and connections without an HTTP exchange.
-    Other,
-}
-
-impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 5] = [Self::Llm, Self::Tool, Self::Mcp, Self::Agent, Self::Other];
-
-    /// The name in API and filters.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Llm => "llm",
-            Self::Tool => "tool",
-            Self::Mcp => "mcp",
-            Self::Agent => "agent",
-            Self::Other => "other",
-        }
-    }
-
-    /// The kind of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+squall_documents::named! {
+    /// A kind of exchanges.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Kind {
+        /// A model call in a recognised dialect.
+        Llm = "llm",
+        /// Any other HTTP exchange.
+        #[default]
+        Tool = "tool",
+        /// A JSON-RPC exchange with an MCP server.
+        Mcp = "mcp",
+        /// A call of an agent: over A2A, or of a URL under `agents:`.
+        Agent = "agent",
+        /// Tunnels, upgrades, and connections without an HTTP exchange.
+        Other = "other",
     }
 }
 
-/// How an exchange ended.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Still running.
-    Open,
-    /// Forwarded unchanged; added delay alone is `ok` too.
-    Ok,
-    /// A rule changed what the agent received.
-    Injected,
-    /// The upstream could not be reached or aborted.
-    UpstreamError,
-    /// The agent disconnected first.
-    ClientGone,
-    /// The agent rejected Squall's certificate.
-    ClientRejectedCa,
-    /// Squall rejected or ended it: its destination is not allowed, or its scope got a new activation.
-    Denied,
-}
-
-impl Outcome {
-    /// The name in API and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Ok => "ok",
-            Self::Injected => "injected",
-            Self::UpstreamError => "upstream_error",
-            Self::ClientGone => "client_gone",
-            Self::ClientRejectedCa => "client_rejected_ca",
-            Self::Denied => "denied",
-        }
+squall_documents::named! {
+    /// How an exchange ended.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Outcome {
+        /// Still running.
+        Open = "open",
+        /// Forwarded unchanged; added delay alone is `ok` too.
+        Ok = "ok",
+        /// A rule changed what the agent received.
+        Injected = "injected",
+        /// The upstream could not be reached or aborted.
+        UpstreamError = "upstream_error",
+        /// The agent disconnected first.
+        ClientGone = "client_gone",
+        /// The agent rejected Squall's certificate.
+        ClientRejectedCa = "client_rejected_ca",
+        /// Squall rejected or ended it: its destination is not allowed, or its scope got a new activation.
+        Denied = "denied",
     }
 }
 
@@ -254,59 +207,35 @@ pub enum CanaryEvent {
     Egress,
 }
 
-/// A part of a request.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Place {
-    /// The URL, its host included.
-    Url,
-    /// A header's name or value.
-    Header,
-    /// The body, or bytes of a tunnel.
-    Body,
-}
-
-/// How a canary is encoded.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Encoding {
-    /// As it was planted.
-    Raw,
-    /// In another case, or with separators.
-    Normalised,
-    /// Percent-encoded, in whole or in part.
-    Url,
-    /// Base64, in either alphabet, at any alignment.
-    Base64,
-    /// Hexadecimal.
-    Hex,
-}
-
-impl Place {
-    /// The name in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Url => "url",
-            Self::Header => "header",
-            Self::Body => "body",
-        }
+squall_documents::named! {
+    /// A part of a request.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Place {
+        /// The URL, its host included.
+        Url = "url",
+        /// A header's name or value.
+        Header = "header",
+        /// The body, or bytes of a tunnel.
+        Body = "body",
     }
 }
 
-impl Encoding {
-    /// The name in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Normalised => "normalised",
-            Self::Url => "url",
-            Self::Base64 => "base64",
-            Self::Hex => "hex",
-        }
+squall_documents::named! {
+    /// How a canary is encoded.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Encoding {
+        /// As it was planted.
+        Raw = "raw",
+        /// In another case, or with separators.
+        Normalised = "normalised",
+        /// Percent-encoded, in whole or in part.
+        Url = "url",
+        /// Base64, in either alphabet, at any alignment.
+        Base64 = "base64",
+        /// Hexadecimal.
+        Hex = "hex",
     }
 }
 
@@ -381,23 +310,15 @@ pub struct CloseRecord {
     pub reason: String,
 }
 
-/// A side of a WebSocket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SocketSide {
-    /// The agent.
-    Agent,
-    /// The upstream.
-    Upstream,
-}
-
-impl SocketSide {
-    /// The name in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Upstream => "upstream",
-        }
+squall_documents::named! {
+    /// A side of a WebSocket.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SocketSide {
+        /// The agent.
+        Agent = "agent",
+        /// The upstream.
+        Upstream = "upstream",
     }
 }
 

@@ -20,17 +20,19 @@ use crate::rule::Rule;
 use crate::ruleset::RuleSet;
 use crate::spending::Spending;
 
-/// The journal's capture level for an activation.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Observe {
-    /// Heads only.
-    Headers,
-    /// Heads, and the metadata in model and MCP bodies. The default.
-    #[default]
-    Model,
-    /// Whole bodies, bounded and redacted.
-    Bodies,
+squall_documents::named! {
+    /// The journal's capture level for an activation.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Observe {
+        /// Heads only.
+        Headers = "headers",
+        /// Heads, and the metadata in model and MCP bodies. The default.
+        #[default]
+        Model = "model",
+        /// Whole bodies, bounded and redacted.
+        Bodies = "bodies",
+    }
 }
 
 /// The properties of an activation, except its rules.

@@ -10,14 +10,16 @@ pub use self::answer::{
 use crate::dice::MILLION;
 use crate::glob::Glob;
 
-/// When a delay applies.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum WaitPoint {
-    /// Before the request is forwarded or the synthetic response is sent. The default.
-    #[default]
-    Request,
-    /// After the upstream's response head has arrived, before it is passed on.
-    Response,
+squall_documents::named! {
+    /// When a delay applies.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub enum WaitPoint {
+        /// Before the request is forwarded or the synthetic response is sent. The default.
+        #[default]
+        Request = "request",
+        /// After the upstream's response head has arrived, before it is passed on.
+        Response = "response",
+    }
 }
 
 /// A bandwidth limit.
@@ -38,17 +40,19 @@ pub struct Slices {
     pub delay: Duration,
 }
 
-/// How an intercepted handshake fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TlsFailure {
-    /// The leaf's validity ended yesterday.
-    Expired,
-    /// The leaf is for another host.
-    WrongHost,
-    /// The leaf is signed by an unknown CA.
-    Untrusted,
-    /// The handshake fails with a fatal alert.
-    Handshake,
+squall_documents::named! {
+    /// How an intercepted handshake fails.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum TlsFailure {
+        /// The leaf's validity ended yesterday.
+        Expired = "expired",
+        /// The leaf is for another host.
+        WrongHost = "wrong_host",
+        /// The leaf is signed by an unknown CA.
+        Untrusted = "untrusted",
+        /// The handshake fails with a fatal alert.
+        Handshake = "handshake",
+    }
 }
 
 /// Tools by their names.
@@ -99,20 +103,22 @@ pub struct Injection {
     pub choice: u64,
 }
 
-/// The place of an injected instruction in a tool response.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Placement {
-    /// After the text that looks most like prose.
-    #[default]
-    Field,
-    /// After that text, in an HTML comment.
-    Comment,
-    /// After that text, with zero-width spaces between its letters except in the canary.
-    ZeroWidth,
-    /// After that text, as the alternative text of a Markdown image.
-    Markdown,
-    /// As the message of an error.
-    ErrorMessage,
+squall_documents::named! {
+    /// The place of an injected instruction in a tool response.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub enum Placement {
+        /// After the text that looks most like prose.
+        #[default]
+        Field = "field",
+        /// After that text, in an HTML comment.
+        Comment = "comment",
+        /// After that text, with zero-width spaces between its letters except in the canary.
+        ZeroWidth = "zero_width",
+        /// After that text, as the alternative text of a Markdown image.
+        Markdown = "markdown",
+        /// As the message of an error.
+        ErrorMessage = "error_message",
+    }
 }
 
 /// A change to a user message.
@@ -126,16 +132,18 @@ pub struct Poisoning {
     pub at: Turn,
 }
 
-/// How a text is combined with an existing one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Strategy {
-    /// Before it.
-    Prepend,
-    /// After it.
-    #[default]
-    Append,
-    /// Instead of it.
-    Replace,
+squall_documents::named! {
+    /// How a text is combined with an existing one.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub enum Strategy {
+        /// Before it.
+        Prepend = "prepend",
+        /// After it.
+        #[default]
+        Append = "append",
+        /// Instead of it.
+        Replace = "replace",
+    }
 }
 
 /// The position of a user message.
@@ -159,16 +167,18 @@ pub struct Padding {
     pub position: PaddingPlace,
 }
 
-/// A place among the user messages.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum PaddingPlace {
-    /// Before the oldest message.
-    Start,
-    /// Inside the middle message.
-    Middle,
-    /// After the newest message.
-    #[default]
-    End,
+squall_documents::named! {
+    /// A place among the user messages.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub enum PaddingPlace {
+        /// Before the oldest message.
+        Start = "start",
+        /// Inside the middle message.
+        Middle = "middle",
+        /// After the newest message.
+        #[default]
+        End = "end",
+    }
 }
 
 /// A change to one field of a JSON response.
@@ -182,17 +192,19 @@ pub struct SchemaDrift {
     pub choice: u64,
 }
 
-/// A change to a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DriftKind {
-    /// Its key changes.
-    Rename,
-    /// The field is removed.
-    Drop,
-    /// Its value becomes null.
-    Null,
-    /// Its value changes type: a string becomes a list with it, other values become strings.
-    Retype,
+squall_documents::named! {
+    /// A change to a field.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum DriftKind {
+        /// Its key changes.
+        Rename = "rename",
+        /// The field is removed.
+        Drop = "drop",
+        /// Its value becomes null.
+        Null = "null",
+        /// Its value changes type: a string becomes a list with it, other values become strings.
+        Retype = "retype",
+    }
 }
 
 /// A change to MCP responses that has no equivalent outside of MCP.
@@ -218,17 +230,19 @@ pub struct ListDrift {
     pub(crate) tools: Option<Glob>,
 }
 
-/// A change to a tool list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListDriftKind {
-    /// Descriptions differ from before: a rug pull.
-    Description,
-    /// Each tool's first argument is renamed.
-    Schema,
-    /// Each tool is listed twice.
-    Duplicates,
-    /// The tools are removed.
-    Empty,
+squall_documents::named! {
+    /// A change to a tool list.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum ListDriftKind {
+        /// Descriptions differ from before: a rug pull.
+        Description = "description",
+        /// Each tool's first argument is renamed.
+        Schema = "schema",
+        /// Each tool is listed twice.
+        Duplicates = "duplicates",
+        /// The tools are removed.
+        Empty = "empty",
+    }
 }
 
 /// How much of a body is kept.

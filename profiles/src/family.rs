@@ -1,22 +1,21 @@
 //! The four families of faults.
 
-/// The four families of faults.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Family {
-    /// `network_faults`
-    Network,
-    /// `tool_faults`
-    Tool,
-    /// `llm_faults`
-    Llm,
-    /// `context_attacks`
-    Context,
+squall_documents::named! {
+    /// The four families of faults.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Family {
+        /// `network_faults`
+        Network = "network_faults",
+        /// `tool_faults`
+        Tool = "tool_faults",
+        /// `llm_faults`
+        Llm = "llm_faults",
+        /// `context_attacks`
+        Context = "context_attacks",
+    }
 }
 
 impl Family {
-    /// All families, in order of precedence.
-    pub const ALL: [Self; 4] = [Self::Network, Self::Tool, Self::Llm, Self::Context];
-
     /// A description, for the schema.
     pub(crate) fn about(self) -> &'static str {
         match self {
@@ -44,16 +43,6 @@ impl Family {
             Self::Tool => "ToolFault",
             Self::Llm => "LlmFault",
             Self::Context => "ContextAttack",
-        }
-    }
-
-    /// The name in files, API, journal and metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Network => "network_faults",
-            Self::Tool => "tool_faults",
-            Self::Llm => "llm_faults",
-            Self::Context => "context_attacks",
         }
     }
 }

@@ -23,25 +23,16 @@ pub struct Library {
     workspaces: BTreeMap<String, BTreeMap<String, Arc<Profile>>>,
 }
 
-/// The source of a profile; later variants take precedence over earlier ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ProfileSource {
-    /// Part of Squall.
-    Builtin,
-    /// A file of the `profiles:` directory.
-    File,
-    /// Added by the API.
-    Api,
-}
-
-impl ProfileSource {
-    /// `builtin`, `file` or `api`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Builtin => "builtin",
-            Self::File => "file",
-            Self::Api => "api",
-        }
+squall_documents::named! {
+    /// The source of a profile; later variants take precedence over earlier ones.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum ProfileSource {
+        /// Part of Squall.
+        Builtin = "builtin",
+        /// A file of the `profiles:` directory.
+        File = "file",
+        /// Added by the API.
+        Api = "api",
     }
 }
 

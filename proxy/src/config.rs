@@ -59,15 +59,17 @@ pub struct ProxyConfig {
     pub own_listeners: Vec<SocketAddr>,
 }
 
-/// How the user name in proxy credentials is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Credentials {
-    /// It names the scope; optional.
-    Scope,
-    /// It names the scope and is required (407 otherwise).
-    Required,
-    /// It is ignored.
-    None,
+squall_documents::named! {
+    /// How the user name in proxy credentials is used.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Credentials {
+        /// It names the scope; optional.
+        Scope = "scope",
+        /// It names the scope and is required (407 otherwise).
+        Required = "required",
+        /// It is ignored.
+        None = "none",
+    }
 }
 
 /// Source of the CA.
@@ -155,16 +157,18 @@ pub struct LlmEndpoint {
     pub websocket: WebSocketCalls,
 }
 
-/// What to do with an upgrade to a WebSocket of model calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum WebSocketCalls {
-    /// Each call is an exchange.
-    #[default]
-    Fault,
-    /// Its bytes pass unread.
-    Pass,
-    /// It is answered with 426, so that agents that can use HTTP do.
-    Refuse,
+squall_documents::named! {
+    /// What to do with an upgrade to a WebSocket of model calls.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub enum WebSocketCalls {
+        /// Each call is an exchange.
+        #[default]
+        Fault = "fault",
+        /// Its bytes pass unread.
+        Pass = "pass",
+        /// It is answered with 426, so that agents that can use HTTP do.
+        Refuse = "refuse",
+    }
 }
 
 impl ProxyConfig {

@@ -136,20 +136,10 @@ impl Overlay<'_> {
                 "PEM files with roots trusted upstream beside the system's, relative to this file.";
         }
         let Config { proxy, open, .. } = &mut *self.config;
-        let credentials = &[
-            ("scope", Credentials::Scope),
-            ("required", Credentials::Required),
-            ("none", Credentials::None),
-        ];
-        let observe = &[
-            ("headers", Observe::Headers),
-            ("model", Observe::Model),
-            ("bodies", Observe::Bodies),
-        ];
         table! { fields;
             "listen" => proxy.listen, parsed(words::address),
                 "Address of the proxy; port 0 selects a free one. Default `127.0.0.1:7070`.";
-            "credentials" => proxy.credentials, |value| value.word("meaning of credentials", credentials),
+            "credentials" => proxy.credentials, |value| value.word("meaning of credentials", Credentials::NAMES),
                 "What a user name in proxy credentials means: `scope` (default), `required` or `none`.";
             "connect_to" => proxy.connect_to, connect_to,
                 "Where to connect in place of a `host:port`, as curl's `--connect-to`.";
@@ -163,7 +153,7 @@ impl Overlay<'_> {
                 "Allows a listener outside loopback with `allow: [\"*\"]`. Default false.";
             "inspect_limit" => proxy.inspect_limit, parsed(quantity::size),
                 "Largest body that a body-level rule may buffer. Default `8MiB`.";
-            "observe" => proxy.observe, |value| value.word("value of `observe`", observe),
+            "observe" => proxy.observe, |value| value.word("value of `observe`", Observe::NAMES),
                 "What the journal reads of traffic: `headers`, `model` (default) or `bodies`.";
             "annotate" => proxy.annotate, flag,
                 "Adds a `squall-fault` header to responses that a fault changed; the agent can see it. Default false.";
@@ -354,18 +344,13 @@ impl Overlay<'_> {
     fn store(&mut self, fields: &mut Fields<'_, '_>) {
         let base = folder(self.file);
         let Config { home, store, .. } = &mut *self.config;
-        let exchanges = &[
-            ("all", ExchangeChoice::All),
-            ("faulted", ExchangeChoice::Faulted),
-            ("none", ExchangeChoice::None),
-        ];
         let place =
             |text: &str| StorePlace::parse(text, home, base).map_err(|error| error.to_string());
         table! { fields;
             "url" => store.place, parsed(place),
                 "`sqlite` (a file in `$SQUALL_HOME`, the default), `sqlite:PATH`, relative to this file, or \
                  `postgres://user:password@host/database`, which several daemons may share.";
-            "exchanges" => store.journal.exchanges, |value| value.word("choice of exchanges", exchanges),
+            "exchanges" => store.journal.exchanges, |value| value.word("choice of exchanges", ExchangeChoice::NAMES),
                 "Which exchanges are stored: `all`, `faulted` (default: those that a rule was applied to; of the rest \
                  at most 1,000 a second) or `none`.";
             "retain" {
@@ -454,12 +439,6 @@ fn count(value: &mut ValueReader<'_, '_>) -> Option<usize> {
     Some(usize::try_from(number).unwrap_or(usize::MAX))
 }
 
-const WEBSOCKETS: [(&str, WebSocketCalls); 3] = [
-    ("fault", WebSocketCalls::Fault),
-    ("pass", WebSocketCalls::Pass),
-    ("refuse", WebSocketCalls::Refuse),
-];
-
 fn endpoint(fields: &mut Fields<'_, '_>) -> Option<LlmEndpoint> {
     let about = "Glob over whole URLs.";
     let match_url = required(fields, "match_url", about, words::url_glob);
@@ -467,7 +446,7 @@ fn endpoint(fields: &mut Fields<'_, '_>) -> Option<LlmEndpoint> {
     let dialect = fields.parsed("dialect", about, words::dialect_name);
     let about = "WebSockets of model calls: `fault` serves each call as an exchange.";
     let websocket = fields.field("websocket", about, |value| {
-        value.word("way to serve WebSockets", &WEBSOCKETS)
+        value.word("way to serve WebSockets", WebSocketCalls::NAMES)
     });
     if !fields.require_one_of(&["dialect", "websocket"]) {
         fields.missing("dialect", "the name of a dialect, or `websocket`");

@@ -22,14 +22,6 @@ use crate::store::{DocumentKey, DocumentKind};
 use crate::stored_documents::newest;
 use crate::tasks;
 
-const ON_MISS: [(&str, Otherwise); 3] = [
-    ("error", Otherwise::Error),
-    ("passthrough", Otherwise::Passthrough),
-    ("nearest", Otherwise::Nearest),
-];
-
-const ON_EXHAUSTED: [(&str, Otherwise); 2] = [ON_MISS[0], ON_MISS[1]];
-
 /// Slowest and fastest playback; 0 means at once.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
@@ -233,8 +225,8 @@ fn nothing(what: &str, id: &str) -> ApiProblem {
 /// Reads the request.
 fn read(fields: &mut Fields<'_, '_>) -> Option<TapeRequest> {
     let source = source(fields);
-    let on_miss = fields.word("on_miss", "", "action", &ON_MISS);
-    let on_exhausted = fields.word("on_exhausted", "", "action", &ON_EXHAUSTED);
+    let on_miss = fields.word("on_miss", "", "action", Otherwise::NAMES);
+    let on_exhausted = fields.word("on_exhausted", "", "action", &Otherwise::NAMES[..2]);
     let speed = fields.field("speed", "", |value| {
         let speed = value.real(0.0..=*SPEEDS.end(), "")?;
         if speed != 0.0 && !SPEEDS.contains(&speed) {

@@ -136,22 +136,16 @@ pub struct Start {
     pub ready_url: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
-    Http,
-    Command,
-    Python,
-    LangChain,
-    OpenAi,
+squall_documents::named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Type {
+        Http = "http",
+        Command = "command",
+        Python = "python",
+        LangChain = "langchain",
+        OpenAi = "openai",
+    }
 }
-
-const TYPES: [(&str, Type); 5] = [
-    ("http", Type::Http),
-    ("command", Type::Command),
-    ("python", Type::Python),
-    ("langchain", Type::LangChain),
-    ("openai", Type::OpenAi),
-];
 
 pub(crate) const METHODS: [(&str, Method); 5] = [
     ("GET", Method::GET),
@@ -172,7 +166,7 @@ const ONLY_HTTP: [&str; 5] = [
 
 pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Option<Agent> {
     let about = "How it is reached; default `http`.";
-    let kind = fields.word("type", about, "agent type", &TYPES);
+    let kind = fields.word("type", about, "agent type", Type::NAMES);
     let about = "How long one invocation may take, milliseconds; default 30000.";
     let timeout = fields.whole("timeout", about, 1000..=300_000, " milliseconds");
     let about = "Its URL; of type `python` and `langchain`: `module:attribute`.";
@@ -219,10 +213,7 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Option<Agent> {
 
 /// Reports fields that the type does not support, and missing fields.
 fn belongs(fields: &mut Fields<'_, '_>, kind: Type) {
-    let name = TYPES
-        .iter()
-        .find(|(_, of)| *of == kind)
-        .map_or("", |(name, _)| name);
+    let name = kind.as_str();
     let mut only = |field: &'static str, of: &[Type], words: &str| {
         if !of.contains(&kind) && fields.has(field) {
             let message = format!("`{field}` belongs to {words}, not to type `{name}`");

@@ -10,24 +10,23 @@ use squall_documents::Fields;
 use super::{Subject, Verdict, llm_judge};
 use crate::run::CellState;
 
-/// What judges if words do not decide.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Judge {
-    /// Nothing: the evidence is insufficient.
-    #[default]
-    Words,
-    /// The suite's model.
-    Model,
+squall_documents::named! {
+    /// What judges if words do not decide.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub(crate) enum Judge {
+        /// Nothing: the evidence is insufficient.
+        #[default]
+        Words = "words",
+        /// The suite's model.
+        Model = "model",
+    }
 }
-
-/// The names in files.
-const JUDGES: [(&str, Judge); 2] = [("words", Judge::Words), ("model", Judge::Model)];
 
 impl Judge {
     /// Reads `judge`.
     pub(super) fn read(fields: &mut Fields<'_, '_>) -> Self {
         let about = "Who judges an answer whose words do not tell; default `words`.";
-        let judge = fields.word("judge", about, "judge", &JUDGES);
+        let judge = fields.word("judge", about, "judge", Judge::NAMES);
         judge.unwrap_or_default()
     }
 

@@ -103,48 +103,31 @@ pub struct Answer {
     pub broken_off: bool,
 }
 
-/// Action for a request without a response on the tape.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Otherwise {
-    /// Rejects it without dialling the upstream.
-    #[default]
-    Error,
-    /// Forwards it to its upstream.
-    Passthrough,
-    /// Gives it the next unused response to the same method and URL, whatever the query and the body; rejects it if
-    /// there is none. For requests without a response on the tape only.
-    Nearest,
-}
-
-/// Where responses to model calls come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ModelSource {
-    /// From the tape.
-    Recorded,
-    /// From their upstreams.
-    Live,
-}
-
-impl ModelSource {
-    /// The word in files and in the API: `recorded` or `live`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Recorded => "recorded",
-            Self::Live => "live",
-        }
+squall_documents::named! {
+    /// Action for a request without a response on the tape.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Otherwise {
+        /// Rejects it without dialling the upstream.
+        #[default]
+        Error = "error",
+        /// Forwards it to its upstream.
+        Passthrough = "passthrough",
+        /// Gives it the next unused response to the same method and URL, whatever the query and the body; rejects it if
+        /// there is none. For requests without a response on the tape only.
+        Nearest = "nearest",
     }
 }
 
-impl Otherwise {
-    /// The word in files and in the API: `error` or `passthrough`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Passthrough => "passthrough",
-            Self::Nearest => "nearest",
-        }
+squall_documents::named! {
+    /// Where responses to model calls come from.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ModelSource {
+        /// From the tape.
+        Recorded = "recorded",
+        /// From their upstreams.
+        Live = "live",
     }
 }
 

@@ -144,16 +144,18 @@ pub enum TextDrift {
     Tone,
 }
 
-/// The degree of a text's change.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Hardly noticeable to a person.
-    Subtle,
-    /// Noticeable to a parser.
-    #[default]
-    Moderate,
-    /// Obvious.
-    Significant,
+squall_documents::named! {
+    /// The degree of a text's change.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Severity {
+        /// Hardly noticeable to a person.
+        Subtle = "subtle",
+        /// Noticeable to a parser.
+        #[default]
+        Moderate = "moderate",
+        /// Obvious.
+        Significant = "significant",
+    }
 }
 
 impl StreamFault {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use squall_documents::Fields;
 
-use super::fixed::word;
 use crate::amounts;
 use crate::changes::{ResultChange, WaitPoint};
 use crate::dice::Dice;
@@ -26,29 +25,24 @@ struct Delay {
     distribution: Distribution,
 }
 
-/// How the extra wait spreads over `0..=jitter`. All of it is integer arithmetic, the same on every
-/// machine.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Distribution {
-    /// Every wait is as likely as every other.
-    #[default]
-    Uniform,
-    /// A bell over the whole of it: mean a half of `jitter`, standard deviation a sixth (the sum of
-    /// three uniform draws).
-    Normal,
-    /// A heavy tail: half the waits are below 1 % of `jitter`, one in ten above 8 %, one in a
-    /// hundred above half (a Pareto law of shape 1, cut off at a hundred times its least value).
-    Pareto,
-    /// Nothing, but all of `jitter` for one exchange in twenty.
-    Spike,
+squall_documents::named! {
+    /// How the extra wait spreads over `0..=jitter`. All of it is integer arithmetic, the same on every
+    /// machine.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    enum Distribution {
+        /// Every wait is as likely as every other.
+        #[default]
+        Uniform = "uniform",
+        /// A bell over the whole of it: mean a half of `jitter`, standard deviation a sixth (the sum of
+        /// three uniform draws).
+        Normal = "normal",
+        /// A heavy tail: half the waits are below 1 % of `jitter`, one in ten above 8 %, one in a
+        /// hundred above half (a Pareto law of shape 1, cut off at a hundred times its least value).
+        Pareto = "pareto",
+        /// Nothing, but all of `jitter` for one exchange in twenty.
+        Spike = "spike",
+    }
 }
-
-const DISTRIBUTIONS: &[(&str, Distribution)] = &[
-    ("uniform", Distribution::Uniform),
-    ("normal", Distribution::Normal),
-    ("pareto", Distribution::Pareto),
-    ("spike", Distribution::Spike),
-];
 
 impl Delay {
     /// Reads `delay_ms`, `jitter_ms` and `distribution`; `default` stands for an absent `delay_ms`.
@@ -58,7 +52,7 @@ impl Delay {
         let about = "Greatest extra wait in milliseconds; default 0.";
         let jitter = amounts::millis(fields, "jitter_ms", about);
         let about = "Shape of the extra wait; default `uniform`.";
-        let distribution = fields.word("distribution", about, "distribution", DISTRIBUTIONS);
+        let distribution = fields.word("distribution", about, "distribution", Distribution::NAMES);
         if fields.has("distribution") && !fields.has("jitter_ms") {
             let message = "`distribution` shapes the extra wait; write `jitter_ms` beside it";
             fields.error("distribution", message);
@@ -88,7 +82,7 @@ impl Delay {
         let is_random = !self.jitter.is_zero();
         if is_random {
             parameters["jitter_ms"] = millis(self.jitter);
-            parameters["distribution"] = json!(word(DISTRIBUTIONS, &self.distribution));
+            parameters["distribution"] = json!(self.distribution.as_str());
         }
         Fault::new(parameters, move |plan, by, _, dice| {
             write(plan, by, self.draw(dice))
@@ -102,12 +96,8 @@ const NO_WAIT: &str = "the delay is 0 ms";
 /// Holds the exchange back; `default` stands for an absent `delay_ms`.
 pub(super) fn wait(fields: &mut Fields<'_, '_>, default: Duration) -> Fault {
     let delay = Delay::read(fields, default);
-    let points = [
-        ("request", WaitPoint::Request),
-        ("response", WaitPoint::Response),
-    ];
     let about = "Before the request is forwarded (default), or after the response's head has come.";
-    let point = fields.word("at", about, "place", &points);
+    let point = fields.word("at", about, "place", WaitPoint::NAMES);
     let point = point.unwrap_or_default();
     let mut fault = delay.fault(move |plan, by, wait| {
         if wait.is_zero() {

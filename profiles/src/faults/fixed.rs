@@ -9,12 +9,6 @@ use crate::changes::StreamFault;
 use crate::fault::Fault;
 use crate::plan::{Bypass, Plan, PlannedAnswer, VerdictIndex};
 
-/// The name of a value.
-pub(super) fn word<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> Option<&'static str> {
-    let named = words.iter().find(|(_, known)| known == value);
-    named.map(|(word, _)| *word)
-}
-
 /// Writes the same into every plan.
 pub(super) fn fixed(
     parameters: Value,

@@ -158,7 +158,7 @@ impl Options {
             resume: fields.flag("resume", ""),
             shrinks: fields.flag("shrink", "").unwrap_or(false),
             suite_file: fields.exact_words("suite_file", "").map(|file| file.value),
-            models: fields.word("models", "", "source", &MODELS),
+            models: fields.word("models", "", "source", ModelSource::NAMES),
             replays: fields.field("replays", "", |value| {
                 let empty = "the list is empty; leave it out to replay the suite's sessions";
                 let ids = value.some("a list of ids", empty, |value| value.exact_words())?;
@@ -172,11 +172,6 @@ impl Options {
         }
     }
 }
-
-const MODELS: [(&str, ModelSource); 2] = [
-    ("recorded", ModelSource::Recorded),
-    ("live", ModelSource::Live),
-];
 
 /// Name of the suite's own chaos in reports.
 const CHAOS: &str = "chaos";

@@ -32,9 +32,6 @@ pub fn read_whole(value: &mut ValueReader<'_, '_>) -> Option<Session> {
 
 /// The fields of a session.
 pub(in super::super) fn read(fields: &mut Fields<'_, '_>, context: Context<'_>) -> ReplaySession {
-    let ends = [Otherwise::Error, Otherwise::Passthrough, Otherwise::Nearest]
-        .map(|end| (end.as_str(), end));
-    let models = [ModelSource::Recorded, ModelSource::Live].map(|source| (source.as_str(), source));
     let about = "The contract that must hold: its name, its file, or itself. Default: what the suite demands.";
     let contract = fields.field("contract", about, |value| {
         contract::of_session(value, context)
@@ -80,19 +77,19 @@ pub(in super::super) fn read(fields: &mut Fields<'_, '_>, context: Context<'_>) 
             "models",
             "Where responses to model calls come from; default `recorded` if there are any.",
             "source",
-            &models,
+            ModelSource::NAMES,
         ),
         on_miss: fields.word(
             "on_miss",
             "What a request that was not recorded gets; default `error`, in runs `nearest`.",
             "action",
-            &ends,
+            Otherwise::NAMES,
         ),
         on_exhausted: fields.word(
             "on_exhausted",
             "What a request that was recorded less often gets; default `error`.",
             "action",
-            &ends[..2],
+            &Otherwise::NAMES[..2],
         ),
     };
     ReplaySession { session, contract }

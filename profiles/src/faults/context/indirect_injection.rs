@@ -7,26 +7,17 @@ use super::{plant, read_payloads};
 use crate::changes::{Injection, Placement, Tools};
 use crate::facts::Kind;
 use crate::fault::Fault;
-use crate::faults::fixed::word;
 use crate::plan::{Edit, RequestEdit};
 
 const PLACEMENT: &str = "Where in the tool's result the instruction is put; default `field`.";
 
-const PLACEMENTS: [(&str, Placement); 5] = [
-    ("field", Placement::Field),
-    ("comment", Placement::Comment),
-    ("zero_width", Placement::ZeroWidth),
-    ("markdown", Placement::Markdown),
-    ("error_message", Placement::ErrorMessage),
-];
-
 pub(super) fn read(fields: &mut Fields<'_, '_>, tools: &Tools) -> Fault {
     let tools = tools.clone();
     let payloads = read_payloads(fields);
-    let placement = fields.word("placement", PLACEMENT, "placement", &PLACEMENTS);
+    let placement = fields.word("placement", PLACEMENT, "placement", Placement::NAMES);
     let placement = placement.unwrap_or_default();
     let mut parameters = Value::Object(payloads.parameters());
-    parameters["placement"] = json!(word(&PLACEMENTS, &placement));
+    parameters["placement"] = json!(placement.as_str());
     let fault = Fault::new(parameters, move |plan, by, kind, dice| {
         let injection = Injection {
             text: plant(&payloads, plan, by, dice),

@@ -6,20 +6,13 @@ use squall_documents::Fields;
 use super::{planted, read_payload};
 use crate::changes::{Poisoning, Strategy, Tools, Turn};
 use crate::fault::Fault;
-use crate::faults::fixed::word;
 use crate::plan::RequestEdit;
 
 const STRATEGY: &str = "How the payload meets what is there; default `append`.";
 
-const STRATEGIES: [(&str, Strategy); 3] = [
-    ("prepend", Strategy::Prepend),
-    ("append", Strategy::Append),
-    ("replace", Strategy::Replace),
-];
-
 pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let payloads = read_payload(fields);
-    let strategy = fields.word("strategy", STRATEGY, "strategy", &STRATEGIES);
+    let strategy = fields.word("strategy", STRATEGY, "strategy", Strategy::NAMES);
     let strategy = strategy.unwrap_or_default();
     let at = read_turn(fields);
     let named = match at {
@@ -30,7 +23,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let mut fault = planted(payloads, move |text| {
         RequestEdit::Poison(Poisoning { text, strategy, at })
     });
-    let strategy = json!(word(&STRATEGIES, &strategy));
+    let strategy = json!(strategy.as_str());
     fault.parameters.insert("strategy".into(), strategy);
     fault.parameters.insert("inject_at".into(), named);
     fault

@@ -5,17 +5,11 @@ use squall_documents::Fields;
 
 use crate::changes::{Padding, PaddingPlace, Tools};
 use crate::fault::{COUNTED_BY, Fault};
-use crate::faults::fixed::{fixed, word};
+use crate::faults::fixed::fixed;
 use crate::plan::RequestEdit;
 
 const INJECTED: &str = "Tokens of filler; default 10000.";
 const POSITION: &str = "Where among the messages the filler is; default `end`.";
-
-const POSITIONS: [(&str, PaddingPlace); 3] = [
-    ("start", PaddingPlace::Start),
-    ("middle", PaddingPlace::Middle),
-    ("end", PaddingPlace::End),
-];
 
 /// Tokens of filler when nothing else is written.
 const TOKENS: u64 = 10_000;
@@ -24,7 +18,7 @@ const MOST_TOKENS: u64 = 2_000_000;
 
 pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let tokens = fields.whole("inject_tokens", INJECTED, 1..=MOST_TOKENS, "");
-    let position = fields.word("position", POSITION, "position", &POSITIONS);
+    let position = fields.word("position", POSITION, "position", PaddingPlace::NAMES);
     let padding = Padding {
         tokens: tokens.unwrap_or(TOKENS),
         position: position.unwrap_or_default(),
@@ -32,7 +26,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let parameters = json!({
         "inject_tokens": padding.tokens,
         "counted_by": COUNTED_BY,
-        "position": word(&POSITIONS, &padding.position),
+        "position": padding.position.as_str(),
     });
     fixed(parameters, move |plan, by| {
         plan.edit_request(by, RequestEdit::Pad(padding));

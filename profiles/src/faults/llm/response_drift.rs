@@ -6,7 +6,7 @@ use squall_documents::Fields;
 use crate::amounts::positive;
 use crate::changes::{ResponseDrift, Rewrite, Severity, StreamFault, TextDrift, Tools};
 use crate::fault::Fault;
-use crate::faults::fixed::{drawn_change, word};
+use crate::faults::fixed::drawn_change;
 
 /// Default factor of `verbosity_shift`.
 const FACTOR: f64 = 2.0;
@@ -26,19 +26,13 @@ const DRIFT_TYPES: [(&str, TextDrift); 5] = [
     ("tone_shift", TextDrift::Tone),
 ];
 
-const SEVERITIES: [(&str, Severity); 3] = [
-    ("subtle", Severity::Subtle),
-    ("moderate", Severity::Moderate),
-    ("significant", Severity::Significant),
-];
-
 const DIRECTIONS: [(&str, bool); 2] = [("expand", false), ("compress", true)];
 
 pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let about = "Kind of drift; default `json_field_rename`.";
     let kind = fields.word("drift_type", about, "drift type", &DRIFT_TYPES);
     let about = "How much it drifts; default `moderate`.";
-    let severity = fields.word("severity", about, "severity", &SEVERITIES);
+    let severity = fields.word("severity", about, "severity", Severity::NAMES);
     let about = "Of `verbosity_shift`: by what factor the answer grows or shrinks.";
     let factor = positive(fields, "factor", about);
     let about = "Of `verbosity_shift`: whether it grows (default) or shrinks.";
@@ -75,7 +69,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
         let direction = if compress { "compress" } else { "expand" };
         json!({ "drift_type": drift_type, "direction": direction, "factor": factor })
     } else {
-        json!({ "drift_type": drift_type, "severity": word(&SEVERITIES, &severity) })
+        json!({ "drift_type": drift_type, "severity": severity.as_str() })
     };
     drawn_change(parameters, move |choice| {
         StreamFault::Rewrite(Rewrite::Drift(ResponseDrift {

@@ -6,25 +6,17 @@ use squall_documents::Fields;
 use crate::changes::{DriftKind, ResultChange, SchemaDrift, Tools};
 use crate::dice::Dice;
 use crate::fault::Fault;
-use crate::faults::fixed::word;
 use crate::plan::Edit;
-
-const DRIFTS: [(&str, DriftKind); 4] = [
-    ("rename", DriftKind::Rename),
-    ("drop", DriftKind::Drop),
-    ("null", DriftKind::Null),
-    ("retype", DriftKind::Retype),
-];
 
 pub(super) fn read(fields: &mut Fields<'_, '_>, _: &Tools) -> Fault {
     let about = "What happens to the field; default `rename`.";
-    let kind = fields.word("drift", about, "drift", &DRIFTS);
+    let kind = fields.word("drift", about, "drift", DriftKind::NAMES);
     // YAML parses the word `null` as no value.
     let null = fields.is_null("drift").then_some(DriftKind::Null);
     let field = fields.text("field", "The field; default: any, by the draw.");
     let field = field.map(|field| field.value);
     let kind = kind.or(null).unwrap_or(DriftKind::Rename);
-    let mut parameters = json!({ "drift": word(&DRIFTS, &kind) });
+    let mut parameters = json!({ "drift": kind.as_str() });
     if let Some(field) = &field {
         parameters["field"] = json!(field);
     }

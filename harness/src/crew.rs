@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use squall_journal::record::{Kind, RuleOutcome};
+use squall_journal::record::Kind;
 
 use crate::run::CrewEdge;
 use crate::trace::{Attempt, Trace};
@@ -24,11 +24,9 @@ pub(crate) fn edges<'t>(traces: impl Iterator<Item = &'t Trace>) -> Vec<CrewEdge
                 to: to.to_owned(),
                 ..CrewEdge::default()
             });
-            let rules = trace.exchange(call).record.rules.iter();
-            let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
             edge.calls += 1;
             edge.failed += u64::from(call.failure.is_some());
-            edge.faults += applied.count() as u64;
+            edge.faults += trace.exchange(call).record.applied().count() as u64;
         }
     }
     edges.into_values().collect()

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use squall_journal::activation::ActivationRecord;
-use squall_journal::record::ExchangeRecord;
+use squall_journal::record::{ExchangeRecord, RuleRecord};
 use squall_journal::tape::{Detected, Session};
 use squall_journal::trace_id::TraceId;
 use squall_profiles::tools::ToolNames;
@@ -171,6 +171,11 @@ impl Seen {
         self.exchanges.sort_by_key(|seen| seen.began);
         self.lost += other.lost;
         self.elsewhere = self.elsewhere.max(other.elsewhere);
+    }
+
+    /// The rules that took effect, once for each exchange.
+    pub fn applied(&self) -> impl Iterator<Item = &RuleRecord> {
+        self.exchanges.iter().flat_map(|one| one.record.applied())
     }
 
     /// Whether no exchange is missing or open.

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use squall_journal::record::{CanaryEvent, Kind, RuleOutcome};
+use squall_journal::record::{CanaryEvent, Kind};
 
 pub(crate) use self::attempt::json as json_body;
 pub use self::attempt::{Attempt, CallFailure, FailureClass};
@@ -122,10 +122,7 @@ impl Trace {
 
     /// Texts that rules injected into the agent's model input, as written in their parameters.
     pub(crate) fn injected(&self) -> impl Iterator<Item = &str> {
-        let records = self.seen.exchanges.iter().map(|seen| &seen.record);
-        let rules = records.flat_map(|record| &record.rules);
-        let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
-        let payloads = applied.flat_map(|rule| {
+        let payloads = self.seen.applied().flat_map(|rule| {
             let several = rule.parameters.get("payloads").and_then(Value::as_array);
             let one = rule.parameters.get("payload");
             several.into_iter().flatten().chain(one)

@@ -74,6 +74,14 @@ pub struct ExchangeRecord {
     pub llm: Option<LlmRecord>,
 }
 
+impl ExchangeRecord {
+    /// The rules that took effect.
+    pub fn applied(&self) -> impl Iterator<Item = &RuleRecord> + Clone {
+        let rules = self.rules.iter();
+        rules.filter(|rule| rule.outcome == RuleOutcome::Applied)
+    }
+}
+
 squall_documents::named! {
     /// A kind of exchanges.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

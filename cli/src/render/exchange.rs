@@ -3,9 +3,7 @@
 use std::fmt::Write;
 
 use squall_harness::report::milliseconds;
-use squall_journal::record::{
-    CanaryEvent, CanaryRecord, ExchangeRecord, Outcome, RuleOutcome, RuleRecord, SocketRecord,
-};
+use squall_journal::record::{CanaryEvent, CanaryRecord, ExchangeRecord, Outcome, SocketRecord};
 
 use super::paint::Paint;
 
@@ -37,7 +35,7 @@ pub(crate) fn line(exchange: &ExchangeRecord, paint: Paint) -> String {
     if let Some(messages) = &exchange.messages {
         let _ = write!(line, " {}", paint.faint(carried(messages)));
     }
-    for rule in applied(exchange) {
+    for rule in exchange.applied() {
         let _ = write!(line, " {}", paint.notable(format!("⚡{}", rule.mode)));
     }
     for canary in &exchange.canaries {
@@ -84,14 +82,6 @@ fn carried(messages: &SocketRecord) -> String {
         }
     }
     text
-}
-
-/// The rules that took effect.
-pub(crate) fn applied(exchange: &ExchangeRecord) -> impl Iterator<Item = &RuleRecord> {
-    exchange
-        .rules
-        .iter()
-        .filter(|rule| rule.outcome == RuleOutcome::Applied)
 }
 
 /// The status that the agent got, or the outcome.

@@ -115,7 +115,7 @@ impl Summary {
             |status| status.to_string(),
         );
         *destination.endings.entry(ending).or_default() += 1;
-        for rule in super::exchange::applied(exchange) {
+        for rule in exchange.applied() {
             *destination.faults.entry(rule.mode.clone()).or_default() += 1;
         }
         for rule in &exchange.rules {

@@ -140,10 +140,7 @@ fn of_nothing(under_chaos: bool, stories: &[Story<'_>]) -> String {
             bypassed.rule
         );
     }
-    if rules
-        .clone()
-        .any(|rule| rule.outcome == RuleOutcome::Applied)
-    {
+    if calls().any(|call| call.exchange.applied().next().is_some()) {
         return "Faults were applied, but the evidence is insufficient: see the reason.".to_owned();
     }
     if let Some(idle) = rules.find(|rule| rule.outcome == RuleOutcome::NotDrawn) {

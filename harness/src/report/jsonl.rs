@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::Report;
 use super::failures::failed_invocations;
 use super::json::escaped;
-use super::story::applied;
 use crate::run::MutantRecord;
 
 /// A line.
@@ -44,7 +43,7 @@ pub(super) fn document(report: &Report) -> String {
         let hit = evidence.exchanges.iter();
         let hit = hit.filter_map(|id| exchanges.get(&**id));
         let faults = hit.flat_map(|exchange| {
-            applied(exchange).map(|rule| AppliedFault {
+            exchange.applied().map(|rule| AppliedFault {
                 rule: &rule.rule,
                 mode: &rule.mode,
                 exchange: &exchange.id,

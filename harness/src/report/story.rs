@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use squall_journal::record::{ExchangeRecord, Kind, Outcome, RuleOutcome, RuleRecord};
+use squall_journal::record::{ExchangeRecord, Kind, Outcome, RuleRecord};
 use squall_journal::timestamp;
 
 use super::{Report, next, telling};
@@ -108,7 +108,7 @@ impl<'r> Story<'r> {
         for (place, call) in self.calls.iter().enumerate() {
             let on = call_name(call.exchange);
             let is_decisive = self.invocation.telling.as_ref() == Some(&call.exchange.id);
-            for rule in applied(call.exchange) {
+            for rule in call.exchange.applied() {
                 let known = found.iter_mut().find(|injection| {
                     injection.on == on
                         && (&injection.rule.profile, &injection.rule.rule)
@@ -136,12 +136,6 @@ impl<'r> Story<'r> {
     }
 }
 
-/// Rules that were applied to an exchange.
-pub(super) fn applied(exchange: &ExchangeRecord) -> impl Iterator<Item = &RuleRecord> {
-    let rules = exchange.rules.iter();
-    rules.filter(|rule| rule.outcome == RuleOutcome::Applied)
-}
-
 /// A short name of the call: the tool, the model, or host and path.
 pub(crate) fn call_name(exchange: &ExchangeRecord) -> String {
     if let Some(tool) = &exchange.tool {
@@ -158,7 +152,9 @@ pub(crate) fn call_name(exchange: &ExchangeRecord) -> String {
 /// What the agent received: a status, and how the response ended if it was incomplete.
 pub(super) fn got(exchange: &ExchangeRecord) -> String {
     let status = status(exchange);
-    let end = applied(exchange).find_map(|rule| broken(&rule.family, &rule.mode));
+    let end = exchange
+        .applied()
+        .find_map(|rule| broken(&rule.family, &rule.mode));
     match (exchange.status, end) {
         (Some(_), Some(end)) if exchange.response_bytes == 0 => end.to_owned(),
         (Some(_), Some(end)) => format!("{status}, and then {end}"),
@@ -239,7 +235,7 @@ mod tests {
     #[rustfmt::skip]
     fn an_answer_that_a_fault_breaks_off_is_no_status_alone() {
         let report = fixture();
-        let hit = |one: &&ExchangeRecord| applied(one).next().is_some();
+        let hit = |one: &&ExchangeRecord| one.applied().next().is_some();
         let exchange = report.exchanges.iter().find(hit).expect("one");
         for (family, mode, bytes, expected) in [
             ("network_faults", "reset_peer", 0, "a reset connection"),

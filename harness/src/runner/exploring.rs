@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use squall_journal::record::RuleOutcome;
-
 use super::plan::{Component, RunPart, Trial, TrialPrompt, TrialPrompts};
 use super::result::InvocationResult;
 use super::rounds::{RanInvocation, Rounds};
@@ -234,8 +232,7 @@ fn trial(record: &ExplorationRecord, name: &str, faults: &[PointFault]) -> Resul
 
 /// The number of rules that were applied.
 fn applied(result: &InvocationResult) -> usize {
-    let rules = result.records().flat_map(|record| &record.rules);
-    let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
+    let applied = result.records().flat_map(|record| record.applied());
     let ids: BTreeSet<_> = applied.map(|rule| &*rule.rule).collect();
     ids.len()
 }

@@ -46,11 +46,11 @@ pub(super) enum NoFault {
 impl NoFault {
     /// `None`: a fault was applied.
     pub(super) fn of(seen: &Seen, failure: Option<&str>) -> Option<Self> {
-        let rules = || seen.exchanges.iter().flat_map(|one| &one.record.rules);
-        if rules().any(|rule| rule.outcome == RuleOutcome::Applied) {
+        if seen.applied().next().is_some() {
             return None;
         }
-        let nearest = rules().map(|rule| match rule.outcome {
+        let rules = seen.exchanges.iter().flat_map(|one| &one.record.rules);
+        let nearest = rules.map(|rule| match rule.outcome {
             RuleOutcome::Bypassed => Self::Bypassed {
                 rule: rule.rule.clone(),
                 why: rule.reason.clone().unwrap_or_default(),

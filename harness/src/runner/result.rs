@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use squall_journal::record::{ExchangeRecord, Outcome, RuleOutcome, RuleRecord};
+use squall_journal::record::{ExchangeRecord, Outcome, RuleRecord};
 use squall_journal::redact::Redactor;
 
 use super::no_fault::NoFault;
@@ -96,9 +96,9 @@ impl InvocationResult {
         place: InvocationPlace,
     ) -> Self {
         let mut result = Self {
-            faults_applied: applied(&seen).count() as u64,
-            families: applied(&seen).map(|rule| rule.family.clone()).collect(),
-            applied: Active::applied(applied(&seen)),
+            faults_applied: seen.applied().count() as u64,
+            families: seen.applied().map(|rule| rule.family.clone()).collect(),
+            applied: Active::applied(seen.applied()),
             exchanges: (seen.exchanges.iter())
                 .map(|one| one.record.id.clone())
                 .collect(),
@@ -258,13 +258,5 @@ fn is_unreachable(record: &ExchangeRecord) -> bool {
 
 /// The rule that was applied to an exchange; of several, one that does more than delay.
 fn fault(record: &ExchangeRecord) -> Option<&RuleRecord> {
-    let rules = record.rules.iter();
-    let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
-    applied.min_by_key(|rule| is_delay(rule))
-}
-
-/// The applied rules, once for each application.
-fn applied(seen: &Seen) -> impl Iterator<Item = &RuleRecord> {
-    let rules = seen.exchanges.iter().flat_map(|one| &one.record.rules);
-    rules.filter(|rule| rule.outcome == RuleOutcome::Applied)
+    record.applied().min_by_key(|rule| is_delay(rule))
 }

@@ -229,10 +229,8 @@ fn firings(job: &InvocationJob<'_>, result: &InvocationResult) -> Vec<((String, 
 
 /// What the agent got: the status of an error if it is the only fault of the exchange, otherwise the mode.
 fn effect(record: &ExchangeRecord, mode: &str) -> String {
-    let applied = record.rules.iter();
-    let applied = applied.filter(|rule| rule.outcome == RuleOutcome::Applied);
     match record.status.filter(|status| *status >= 400) {
-        Some(status) if applied.count() == 1 => status.to_string(),
+        Some(status) if record.applied().count() == 1 => status.to_string(),
         _ => mode.to_owned(),
     }
 }

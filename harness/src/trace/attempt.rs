@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::Value;
 use squall_dialects::a2a;
 use squall_dialects::model::Finish;
-use squall_journal::record::{AgentRecord, ExchangeRecord, Kind, Outcome, RuleOutcome};
+use squall_journal::record::{AgentRecord, ExchangeRecord, Kind, Outcome};
 use squall_journal::ring::host_and_port;
 use squall_profiles::fingerprint::Fingerprint;
 
@@ -290,7 +290,10 @@ fn of_status(seen: &SeenExchange, status: u16) -> Option<CallFailure> {
 
 /// Waiting does not refill a used-up quota and does not make a request smaller.
 fn says_that_waiting_is_no_use(seen: &SeenExchange) -> bool {
-    let by_rule = applied(&seen.record).any(|mode| mode == "quota_exhausted");
+    let by_rule = seen
+        .record
+        .applied()
+        .any(|rule| rule.mode == "quota_exhausted");
     let body = seen
         .response
         .as_ref()
@@ -308,12 +311,6 @@ fn says_that_waiting_is_no_use(seen: &SeenExchange) -> bool {
     by_rule || said
 }
 
-fn applied(record: &ExchangeRecord) -> impl Iterator<Item = &str> {
-    let rules = record.rules.iter();
-    let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
-    applied.map(|rule| rule.mode.as_str())
-}
-
 /// Whether a content filter stopped the model's answer.
 fn is_filtered(record: &ExchangeRecord) -> bool {
     let finish = record.llm.as_ref().and_then(|llm| llm.finish.as_deref());
@@ -328,7 +325,7 @@ pub(super) fn is_cut(record: &ExchangeRecord) -> bool {
         .is_some_and(|llm| llm.stream && llm.finish.is_none() && record.outcome != Outcome::Ok);
     record.outcome == Outcome::UpstreamError
         || stopped
-        || applied(record).any(|mode| CUTTING.contains(&mode))
+        || record.applied().any(|rule| CUTTING.contains(&&*rule.mode))
 }
 
 /// The error that an MCP server or an agent reports for a failed call.

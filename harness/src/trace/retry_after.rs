@@ -6,7 +6,6 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use squall_journal::record::RuleOutcome;
 use squall_journal::timestamp;
 
 use crate::reach::{SeenExchange, SeenMessage};
@@ -56,8 +55,7 @@ fn by_body(answer: &SeenMessage) -> Option<Duration> {
 }
 
 fn by_rule(seen: &SeenExchange) -> Option<Duration> {
-    let rules = seen.record.rules.iter();
-    let mut applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
+    let mut applied = seen.record.applied();
     seconds(applied.find_map(|rule| rule.parameters.get("retry_after")?.as_f64())?)
 }
 

@@ -1,7 +1,7 @@
 //! The calls of an invocation, and the rules that match each of them.
 
 use serde_json::{Map, Value, json};
-use squall_journal::record::{ExchangeRecord, Kind, RuleOutcome};
+use squall_journal::record::{ExchangeRecord, Kind};
 
 use super::fault::{self, CallTraits};
 use crate::reach::SeenExchange;
@@ -60,11 +60,8 @@ pub(crate) fn calls(trace: &Trace, prompt: u64) -> Vec<ExploredCall> {
 /// The names of the calls after the first one with a fault.
 pub(crate) fn names_after_fault(trace: &Trace) -> Vec<String> {
     let exchanges = trace.attempts().iter().map(|one| trace.exchange(one));
-    let with_fault = |exchange: &&SeenExchange| {
-        let mut rules = exchange.record.rules.iter();
-        rules.any(|rule| rule.outcome == RuleOutcome::Applied)
-    };
-    let after = exchanges.skip_while(|one| !with_fault(one)).skip(1);
+    let is_without_fault = |one: &&SeenExchange| one.record.applied().next().is_none();
+    let after = exchanges.skip_while(is_without_fault).skip(1);
     let names = after.filter_map(|exchange| Some(Signature::of(exchange)?.name));
     names.collect()
 }

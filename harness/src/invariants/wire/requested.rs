@@ -1,7 +1,5 @@
 //! Tool calls that models request. They are the only evidence of tools inside the agent.
 
-use squall_journal::record::RuleOutcome;
-
 use super::Narrow;
 use crate::invariants::Subject;
 use crate::trace::{Attempt, Trace};
@@ -15,10 +13,7 @@ pub(super) fn in_exchange<'t>(
     attempt: &Attempt,
 ) -> impl Iterator<Item = &'t str> + use<'t> {
     let record = &trace.exchange(attempt).record;
-    let by_a_fault = record
-        .rules
-        .iter()
-        .any(|rule| rule.mode == NOT_BY_THE_MODEL && rule.outcome == RuleOutcome::Applied);
+    let by_a_fault = record.applied().any(|rule| rule.mode == NOT_BY_THE_MODEL);
     let llm = record.llm.as_ref().filter(|_| !by_a_fault);
     llm.into_iter()
         .flat_map(|llm| llm.tool_calls.iter().map(String::as_str))

@@ -6,7 +6,7 @@ use squall_journal::record::ExchangeRecord;
 use super::{headings, left_out, prose, scrolled, soft};
 use crate::count::{count, times};
 use crate::report::shown::cut;
-use crate::report::story::{Story, applied, got};
+use crate::report::story::{Story, got};
 use crate::report::words;
 use crate::run::CellRecord;
 
@@ -109,7 +109,9 @@ fn long(label: &str, text: &str) -> Markup {
 
 fn table(story: &Story<'_>) -> Markup {
     let rules = |exchange: &ExchangeRecord| {
-        let rules = applied(exchange).map(|rule| format!("{} ({})", rule.rule, rule.mode));
+        let rules = exchange
+            .applied()
+            .map(|rule| format!("{} ({})", rule.rule, rule.mode));
         rules.collect::<Vec<_>>().join(", ")
     };
     let took = |exchange: &ExchangeRecord| {

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use futures_util::future::try_join_all;
-use squall_journal::record::RuleOutcome;
 use tokio::sync::mpsc;
 
 use super::super::jobs::InvocationJob;
@@ -64,10 +63,8 @@ impl Invoker<'_, '_> {
         let seen = self.seen(&level).await?;
         self.leave(scope).await?;
         Ok(shared.map(|_| {
-            let rules = seen.exchanges.iter().flat_map(|one| &one.record.rules);
-            let applied = rules.filter(|rule| rule.outcome == RuleOutcome::Applied);
             let rules_applied = &self.tally.rules_applied;
-            rules_applied.fetch_add(applied.count() as u64, Ordering::Relaxed);
+            rules_applied.fetch_add(seen.applied().count() as u64, Ordering::Relaxed);
             seen
         }))
     }

@@ -61,8 +61,8 @@ impl<'s> Exploring<'s> {
 
     /// The first part of the run: the golden prompts without chaos.
     pub(super) fn clean_part(invariants: &'s [Invariant]) -> RunPart<'s> {
-        let clean = Trial::new(CLEAN, Rules::Nothing, <_>::default(), Vec::new());
-        RunPart::exploration(invariants, vec![clean])
+        let trials = vec![Trial::clean(CLEAN)];
+        RunPart::new(Component::Exploration, invariants, trials)
     }
 
     /// Reports the cells that the interrupted run has of its points.
@@ -208,7 +208,8 @@ impl<'s> Rounds<'s> for Exploring<'s> {
         });
         let trials = trials.collect::<Result<Vec<_>, RunError>>()?;
         self.tell.explored(record);
-        let part = (!trials.is_empty()).then(|| RunPart::exploration(self.invariants, trials));
+        let part = RunPart::new(Component::Exploration, self.invariants, trials);
+        let part = Some(part).filter(|part| !part.trials.is_empty());
         Ok(part.into_iter().collect())
     }
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use squall_journal::record::ExchangeRecord;
 
-use super::plan::{LoadLimits, RunPart, Trial, TrialPrompt, TrialPrompts};
+use super::plan::{Component, LoadLimits, RunPart, Trial, TrialPrompt, TrialPrompts};
 use super::result::InvocationResult;
 use super::rounds::{RanInvocation, Rounds};
 use super::spec::{RunSpec, judging};
 use super::{RunError, Tell};
 use crate::invariants::measures::quantile;
 use crate::prompt::Prompt;
-use crate::reach::{Rules, Seen};
+use crate::reach::Seen;
 use crate::report::breaking;
 use crate::run::{CellState, LatencyQuantiles, LimitReaction, LoadLevel, LoadRecord};
 use crate::scores::{RunOutcome, score_of};
@@ -81,11 +81,11 @@ impl<'s> Loading<'s> {
             mutant: None,
         });
         let name = format!("{at_once} at once");
-        let clean = || Trial::new(&name, Rules::Nothing, <_>::default(), Vec::new());
+        let chaos = self.spec.chaos.clone();
         let trial = Trial {
             name: name.clone(),
             prompts: TrialPrompts::Own(prompts.collect()),
-            ..self.spec.chaos.clone().unwrap_or_else(clean)
+            ..chaos.unwrap_or_else(|| Trial::clean(&name))
         };
         let limits = LoadLimits {
             at_once,
@@ -93,7 +93,8 @@ impl<'s> Loading<'s> {
         };
         let invariants = judging(&self.spec.suite);
         let invariants = invariants.map_err(|wrong| RunError::Agent(wrong.message))?;
-        Ok(RunPart::load(invariants, trial, limits))
+        let component = Component::Load(limits);
+        Ok(RunPart::new(component, invariants, vec![trial]))
     }
 
     /// The figures of an executed level.

@@ -191,18 +191,22 @@ impl Trial {
         } else {
             Rules::Nothing
         };
-        let lines = rule_lines(chaos, &Library::builtin());
-        Self::new(name, rules, active, lines)
-    }
-
-    /// Golden prompts under these rules.
-    pub fn new(name: &str, rules: Rules, active: Active, rule_lines: Vec<String>) -> Self {
         Self {
-            name: name.to_owned(),
             rules,
             active,
+            rule_lines: rule_lines(chaos, &Library::builtin()),
+            ..Self::clean(name)
+        }
+    }
+
+    /// Golden prompts without chaos.
+    pub fn clean(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            rules: Rules::Nothing,
+            active: Active::default(),
             conversation_faults: Vec::new(),
-            rule_lines,
+            rule_lines: Vec::new(),
             prompts: TrialPrompts::Golden,
             mutation: None,
             tape: None,
@@ -216,12 +220,11 @@ impl Trial {
             original: Some(mutant.original.clone()),
             mutant: Some(mutant.clone()),
         });
-        let clean = || Self::new(kind, Rules::Nothing, Active::default(), Vec::new());
         Self {
             name: kind.to_owned(),
             prompts: TrialPrompts::Own(prompts.collect()),
             mutation: Some(kind.to_owned()),
-            ..chaos.cloned().unwrap_or_else(clean)
+            ..chaos.cloned().unwrap_or_else(|| Self::clean(kind))
         }
     }
 
@@ -235,12 +238,8 @@ impl Trial {
         Some(Self {
             prompts: TrialPrompts::Own(vec![prompt]),
             tape: Some(Arc::new(session.clone())),
-            ..Self::new(
-                &session.id,
-                Rules::Nothing,
-                Active::of_an_incident(),
-                Vec::new(),
-            )
+            active: Active::of_an_incident(),
+            ..Self::clean(&session.id)
         })
     }
 
@@ -376,78 +375,45 @@ impl<'a> RunPart<'a> {
         demands.collect()
     }
 
-    /// Golden prompts under one scenario, judged by these invariants.
-    pub(super) fn chaos(invariants: &'a [Invariant], trial: Trial) -> Self {
+    /// Trials of this kind, judged by these invariants.
+    pub(super) fn new(
+        component: Component,
+        invariants: &'a [Invariant],
+        trials: Vec<Trial>,
+    ) -> Self {
         Self {
-            component: Component::Chaos,
+            component,
             invariants: Cow::Borrowed(invariants),
             others: &[],
-            trials: vec![trial],
+            trials,
             isolation: Isolation::Scenario,
         }
     }
 
     /// A replay session, judged by these invariants. `None`: the session has no input.
     pub(super) fn replay(session: &Session, invariants: Cow<'a, [Invariant]>) -> Option<Self> {
+        let trials = vec![Trial::replay(session)?];
         Some(Self {
-            component: Component::Replay,
             invariants,
-            others: &[],
-            trials: vec![Trial::replay(session)?],
-            isolation: Isolation::Scenario,
+            ..Self::new(Component::Replay, &[], trials)
         })
-    }
-
-    /// Mutants, one scenario for each type, judged by these invariants.
-    pub(super) fn mutation(invariants: &'a [Invariant], trials: Vec<Trial>) -> Self {
-        Self {
-            component: Component::Mutation,
-            invariants: Cow::Borrowed(invariants),
-            others: &[],
-            trials,
-            isolation: Isolation::Scenario,
-        }
-    }
-
-    /// Points of an exploration, judged by these invariants.
-    pub(super) fn exploration(invariants: &'a [Invariant], trials: Vec<Trial>) -> Self {
-        Self {
-            component: Component::Exploration,
-            invariants: Cow::Borrowed(invariants),
-            others: &[],
-            trials,
-            isolation: Isolation::Scenario,
-        }
-    }
-
-    /// A level of load, or the clean baseline of a load run, judged by these invariants.
-    pub(super) fn load(invariants: &'a [Invariant], trial: Trial, limits: LoadLimits) -> Self {
-        Self {
-            component: Component::Load(limits),
-            ..Self::chaos(invariants, trial)
-        }
     }
 
     /// Golden prompts under each scenario of a contract.
     pub(crate) fn contract(contract: &'a Contract) -> Self {
-        let scenarios = contract.scenarios.iter();
+        let trials = contract.scenarios.iter().map(|one| {
+            let mut trial = Trial::of(&one.name, &one.chaos);
+            let lines = one.conversation_faults.iter();
+            trial.rule_lines.extend(lines.map(ConversationFault::line));
+            Trial {
+                active: one.active,
+                conversation_faults: one.conversation_faults.clone(),
+                ..trial
+            }
+        });
         Self {
-            component: Component::Contract,
-            invariants: Cow::Borrowed(&contract.invariants),
-            others: &[],
-            trials: scenarios
-                .map(|one| {
-                    let mut trial = Trial::of(&one.name, &one.chaos);
-                    let lines = one.conversation_faults.iter();
-                    trial.rule_lines.extend(lines.map(ConversationFault::line));
-                    Trial {
-                        active: one.active,
-                        conversation_faults: one.conversation_faults.clone(),
-                        ..trial
-                    }
-                })
-                .collect(),
             isolation: contract.isolation,
+            ..Self::new(Component::Contract, &contract.invariants, trials.collect())
         }
     }
 }

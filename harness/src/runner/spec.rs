@@ -14,7 +14,6 @@ use crate::agents::settings::{Reset, Way};
 use crate::dial::Dialler;
 use crate::invariants::Invariant;
 use crate::mutations::{Mutant, Mutants};
-use crate::reach::Rules;
 use crate::run::{DocumentVersion, RunKind, RunRecord};
 use crate::scores::PassCriteria;
 use crate::suite::{Contract, ContractPart, SessionSource, Suite};
@@ -181,20 +180,21 @@ impl RunSpec {
                 }
                 vec![self.mutation_part(self.trials_of(mutants))?]
             }
-            RunKind::Load => vec![RunPart::load(
-                judging(suite)?,
-                Trial::new("clean", Rules::Nothing, <_>::default(), Vec::new()),
-                LoadLimits {
+            RunKind::Load => {
+                let baseline = LoadLimits {
                     at_once: 1,
                     within: Duration::MAX,
-                },
-            )],
+                };
+                let trials = vec![Trial::clean("clean")];
+                let component = Component::Load(baseline);
+                vec![RunPart::new(component, judging(suite)?, trials)]
+            }
             RunKind::Explore => vec![Exploring::clean_part(judging(suite)?)],
             RunKind::Chaos | RunKind::Verify => {
                 let wanted = "a chaos run needs chaos: add `chaos` to the suite, or name a profile such as `flaky_network`";
                 let trial = self.chaos.clone();
                 let trial = trial.ok_or_else(|| SpecError::at("/options/profile", wanted))?;
-                vec![RunPart::chaos(judging(suite)?, trial)]
+                vec![RunPart::new(Component::Chaos, judging(suite)?, vec![trial])]
             }
         };
         let asks_prompts =
@@ -277,7 +277,7 @@ impl RunSpec {
             }
             parts.push(RunPart {
                 others,
-                ..RunPart::chaos(judging(suite)?, trial)
+                ..RunPart::new(Component::Chaos, judging(suite)?, vec![trial])
             });
         }
         parts.extend(contract.map(RunPart::contract));
@@ -325,7 +325,7 @@ impl RunSpec {
     pub(super) fn mutation_part(&self, trials: Vec<Trial>) -> Result<RunPart<'_>, SpecError> {
         Ok(RunPart {
             others: self.others(),
-            ..RunPart::mutation(judging(&self.suite)?, trials)
+            ..RunPart::new(Component::Mutation, judging(&self.suite)?, trials)
         })
     }
 

@@ -111,7 +111,11 @@ async fn run_contract(world: &World, text: &str, slots: usize) -> Result<Ran, Ru
 async fn run_chaos(world: &World, text: &str) -> Ran {
     let suite = suite_of(text);
     let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
-    let parts = vec![RunPart::chaos(&suite.invariants, trial)];
+    let parts = vec![RunPart::new(
+        Component::Chaos,
+        &suite.invariants,
+        vec![trial],
+    )];
     let plan = RunPlan::new(&suite, "r", parts, Dialler::default());
     let alone = tokio::sync::Mutex::default();
     let ran = run(&plan, world, world, &scopes(1, &alone), &Silent).await;
@@ -898,7 +902,7 @@ async fn parts_share_what_was_asked_without_chaos() {
     let parts = vec![
         RunPart {
             others: &contract.invariants,
-            ..RunPart::chaos(&suite.invariants, trial)
+            ..RunPart::new(Component::Chaos, &suite.invariants, vec![trial])
         },
         RunPart::contract(contract),
     ];
@@ -941,7 +945,11 @@ impl<'s> Rounds<'s> for TwoRounds<'s> {
             return Ok(Vec::new());
         }
         let trial = Trial::of("second", self.suite.chaos.as_ref().expect("chaos"));
-        Ok(vec![RunPart::chaos(&self.suite.invariants, trial)])
+        Ok(vec![RunPart::new(
+            Component::Chaos,
+            &self.suite.invariants,
+            vec![trial],
+        )])
     }
 }
 
@@ -955,13 +963,12 @@ invariants: [{type: completes}, {type: behavior_unchanged}]
 chaos: {tool_faults: [{tool: '*', mode: slow}]}
 ",
     );
-    let clean = Trial::new(
-        "clean",
-        Rules::Nothing,
-        crate::invariants::Active::default(),
-        Vec::new(),
-    );
-    let parts = vec![RunPart::chaos(&suite.invariants, clean)];
+    let clean = Trial::clean("clean");
+    let parts = vec![RunPart::new(
+        Component::Chaos,
+        &suite.invariants,
+        vec![clean],
+    )];
     let plan = RunPlan::new(&suite, "run-1", parts, Dialler::default());
     let mut rounds = TwoRounds {
         suite: &suite,

@@ -153,7 +153,7 @@ async fn run_everything(world: &World, slots: usize) -> Ran {
     let suite = suite_of(&text);
     let trial = Trial::of("chaos", suite.chaos.as_ref().expect("chaos"));
     let parts = vec![
-        RunPart::chaos(&suite.invariants, trial),
+        RunPart::new(Component::Chaos, &suite.invariants, vec![trial]),
         RunPart::contract(contract_of(&suite)),
     ];
     let plan = RunPlan::new(&suite, "run-1", parts, Dialler::default());

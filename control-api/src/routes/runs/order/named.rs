@@ -284,12 +284,12 @@ impl OrderReader<'_> {
         };
         self.note_profile(name, source, profile).await?;
         self.note_extended(&library, profile).await?;
-        Ok(Some(Trial::new(
-            name,
-            Rules::Profile(name.to_owned()),
-            Active::of_extended(profile, &library, &ToolNames::default()),
-            rule_lines(profile, &library),
-        )))
+        Ok(Some(Trial {
+            rules: Rules::Profile(name.to_owned()),
+            active: Active::of_extended(profile, &library, &ToolNames::default()),
+            rule_lines: rule_lines(profile, &library),
+            ..Trial::clean(name)
+        }))
     }
 
     /// The chaos of a profile that was posted with the order.

@@ -89,6 +89,13 @@ pub const TYPES: [MutationType; 24] = [
     of_requests("timeout_manipulation", 1.3),
 ];
 
+impl MutationType {
+    /// The type with this name; `None`: it is a program of the suite.
+    fn named(name: &str) -> Option<&'static Self> {
+        TYPES.iter().find(|known| known.name == name)
+    }
+}
+
 /// Longest mutant that a model or a program writes, in bytes.
 const LONGEST: usize = 64 << 10;
 
@@ -127,6 +134,11 @@ pub(crate) struct MutationStep {
     number: usize,
     /// Whether it makes a new last turn instead of a change.
     is_new_turn: bool,
+}
+
+/// A draw from 0 to `bound - 1`.
+fn below(bound: usize, dice: &mut Dice) -> usize {
+    usize::try_from(dice.below(bound as u64)).unwrap_or(0)
 }
 
 /// The dice of the mutant with this number.

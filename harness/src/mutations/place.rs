@@ -6,6 +6,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use squall_profiles::dice::Dice;
 
+use super::below;
 use crate::agents::settings::{Agent, Way};
 use crate::agents::template;
 use crate::prompt::Prompt;
@@ -98,8 +99,6 @@ impl<'p> MutatedPlace<'p> {
         dice: &mut Dice,
     ) -> Option<Self> {
         let turns = prompt.turns();
-        let below =
-            |bound: usize, dice: &mut Dice| usize::try_from(dice.below(bound as u64)).unwrap_or(0);
         let turn = below(turns.len(), dice);
         let operation = match dice.below(6) {
             _ if turns.len() < 2 || keeps_meaning => TurnOperation::Change,

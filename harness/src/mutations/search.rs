@@ -9,7 +9,8 @@ use squall_profiles::dice::Dice;
 
 use super::write::{KindMutants, MutantSource, OfPrompt};
 use super::{
-    CHANGES_MEANING, LONGEST, Mutant, Mutants, MutationStep, SearchSettings, TYPES, Writing, dice,
+    CHANGES_MEANING, LONGEST, Mutant, Mutants, MutationStep, MutationType, SearchSettings, Writing,
+    below, dice,
 };
 use crate::prompt::Prompt;
 
@@ -53,7 +54,7 @@ impl<'a> MutationSearch<'a> {
         mutants: &Mutants,
     ) -> Self {
         let is_searched =
-            |kind: &&str| *kind != CHANGES_MEANING && TYPES.iter().any(|known| known.name == *kind);
+            |kind: &&str| *kind != CHANGES_MEANING && MutationType::named(kind).is_some();
         let (all, _) = writing.kinds();
         let prompts = prompts.iter().map(|prompt| {
             let mut of = OfPrompt::new(prompt, writing.agent);
@@ -168,9 +169,7 @@ impl SearchedPrompt<'_> {
         let mut kept: Vec<MutationStep> = Vec::new();
         for step in steps {
             let wire = |step: &MutationStep| {
-                TYPES
-                    .iter()
-                    .any(|kind| kind.name == step.kind && kind.is_wire)
+                MutationType::named(step.kind).is_some_and(|kind| kind.is_wire)
             };
             let is_second = wire(&step) && kept.iter().any(wire);
             if kept.len() < MOST_STEPS && !is_second && !kept.contains(&step) {
@@ -183,9 +182,8 @@ impl SearchedPrompt<'_> {
     /// A step of any type.
     fn step(&self, dice: &mut Dice) -> Option<MutationStep> {
         let one = self.kinds.get(below(self.kinds.len().max(1), dice))?;
-        let known = TYPES.iter().find(|known| known.name == one.kind)?;
         Some(MutationStep {
-            kind: known.name,
+            kind: MutationType::named(one.kind)?.name,
             number: below(one.candidates(), dice),
             is_new_turn: dice.below(4) == 0,
         })
@@ -211,15 +209,13 @@ impl SearchedPrompt<'_> {
                 return None;
             }
         }
-        let last = steps.last()?;
-        self.of.is_new(&prompt, change.as_ref()).then(|| Mutant {
-            kind: last.kind.to_owned(),
-            original: self.of.prompt.clone(),
-            prompt,
+        let mutant = Mutant {
             change,
-            lineage,
-            steps,
-        })
+            ..self.of.mutant(steps.last()?.kind, prompt, lineage)
+        };
+        self.of
+            .is_new(&mutant)
+            .then_some(Mutant { steps, ..mutant })
     }
 }
 
@@ -232,8 +228,4 @@ impl KindMutants<'_> {
             MutantSource::Model(_) | MutantSource::Program(_) => 0,
         }
     }
-}
-
-fn below(bound: usize, dice: &mut Dice) -> usize {
-    usize::try_from(dice.below(bound as u64)).unwrap_or(0)
 }

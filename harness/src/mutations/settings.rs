@@ -6,7 +6,7 @@ use std::time::Duration;
 use squall_documents::{Fields, NodeKind, ValueReader};
 
 use super::templates::{MutationTemplate, family};
-use super::{CUSTOM, TYPES};
+use super::{CUSTOM, MutationType, TYPES};
 use crate::prompt::{self, Prompt};
 
 /// The settings of mutations.
@@ -73,7 +73,7 @@ impl Mutations {
     /// The weight of a type in the score.
     pub fn weight(&self, kind: &str) -> f64 {
         let program = self.commands.iter().find(|(name, _)| name == kind);
-        let default = TYPES.iter().find(|known| known.name == kind);
+        let default = MutationType::named(kind);
         let own = self.weights.get(kind).copied();
         own.or_else(|| program.map(|(_, program)| program.weight))
             .or_else(|| default.map(|known| known.weight))
@@ -213,8 +213,7 @@ fn commands(fields: &mut Fields<'_, '_>) -> Vec<(String, MutationProgram)> {
     let about = "Types of the suite's own: programs that write mutants, by name.";
     let commands = fields.field("commands", about, |value| {
         value.pairs("a map from name to a map with `command`", |name, value| {
-            let clash = TYPES.iter().any(|known| known.name == name.value);
-            if clash {
+            if MutationType::named(&name.value).is_some() {
                 let message = format!("`{}` is a type of Squall; choose another name", name.value);
                 value.reader.error(name.position, message);
             }

@@ -51,49 +51,33 @@ impl MutationTemplate {
     }
 }
 
-/// The files of the library.
-const FILES: [(&str, &str); 7] = [
-    ("wording.yaml", include_str!("../../mutations/wording.yaml")),
-    (
-        "injection.yaml",
-        include_str!("../../mutations/injection.yaml"),
-    ),
-    (
-        "roleplay.yaml",
-        include_str!("../../mutations/roleplay.yaml"),
-    ),
-    (
-        "encodings.yaml",
-        include_str!("../../mutations/encodings.yaml"),
-    ),
-    (
-        "obfuscation.yaml",
-        include_str!("../../mutations/obfuscation.yaml"),
-    ),
-    (
-        "languages.yaml",
-        include_str!("../../mutations/languages.yaml"),
-    ),
-    (
-        "structure.yaml",
-        include_str!("../../mutations/structure.yaml"),
-    ),
-];
+/// Files of the library, each with its text.
+macro_rules! files {
+    ($($name:literal),*) => {
+        [$(($name, include_str!(concat!("../../mutations/", $name)))),*]
+    };
+}
 
-/// Changes of requests, apart because they apply to HTTP agents only.
-const WIRE: (&str, &str) = ("wire.yaml", include_str!("../../mutations/wire.yaml"));
+const FILES: [(&str, &str); 8] = files!(
+    "wording.yaml",
+    "injection.yaml",
+    "roleplay.yaml",
+    "encodings.yaml",
+    "obfuscation.yaml",
+    "languages.yaml",
+    "structure.yaml",
+    "wire.yaml"
+);
 
 /// The templates of Squall. A test reads all of them.
 pub(super) static LIBRARY: LazyLock<Vec<MutationTemplate>> = LazyLock::new(|| {
-    let files = FILES.iter().chain([&WIRE]);
-    files
-        .flat_map(|(file, text)| {
-            let tree = parse(file, text).expect("a valid file");
-            let mut reader = DocumentReader::new(SourceText::new(file, text));
-            let family = reader.read(&tree, family);
-            reader.finish(family).expect("valid templates").0
-        })
-        .collect()
+    let families = FILES.iter().flat_map(|(file, text)| {
+        let tree = parse(file, text).expect("a valid file");
+        let mut reader = DocumentReader::new(SourceText::new(file, text));
+        let family = reader.read(&tree, family);
+        reader.finish(family).expect("valid templates").0
+    });
+    families.collect()
 });
 
 /// A file of templates: `source` and `templates`.
@@ -184,7 +168,7 @@ const INVALID_PLACEHOLDER: &str = "a placeholder is invalid; write a number as `
 fn filled_text(value: &mut ValueReader<'_, '_>) -> Option<String> {
     let text = value.words()?.value;
     if let Some(how) = unknown_transformation(&text) {
-        let all = super::text::TRANSFORMS.into_iter();
+        let all = super::text::TRANSFORMS.map(|(name, _)| name);
         let near = squall_documents::did_you_mean(how, all);
         value.error(format!("unknown transformation `{how}`{near}"));
     } else {

@@ -489,7 +489,7 @@ fn the_library_has_enough_of_every_type_and_names_its_sources() {
         assert!(!one.source.is_empty(), "{}", one.id);
         assert!(ids.insert((one.kind.name, &one.id)), "{}", one.id);
     }
-    for how in text::TRANSFORMS {
+    for (how, _) in text::TRANSFORMS {
         let mut dice = dice(1, "x", "", 0);
         let template = format!("{{prompt:{how}}}");
         let filled = text::TemplateFilling::draw("Book a flight for 2", &mut dice)

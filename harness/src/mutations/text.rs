@@ -1,7 +1,6 @@
 //! Fills the placeholders of templates, and transforms prompts.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -9,6 +8,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use squall_profiles::dice::Dice;
 
+use super::below;
 use super::words::WORDS;
 
 /// Longest text of `{filler:N}` and `{letters:N}`, in bytes.
@@ -108,15 +108,11 @@ pub(super) fn unknown_transformation(template: &str) -> Option<&str> {
         found.map(|(at, _)| &template[at + name.len()..])
     });
     let mut transforms = starts.map(|rest| rest.split_once('}').map_or(rest, |(how, _)| how));
-    transforms.find(|how| !TRANSFORMS.contains(how))
+    transforms.find(|how| !TRANSFORMS.iter().any(|(name, _)| name == how))
 }
 
 fn pick<'w>(words: &'w [String], dice: &mut Dice) -> &'w str {
     &words[below(words.len(), dice)]
-}
-
-fn below(bound: usize, dice: &mut Dice) -> usize {
-    usize::try_from(dice.below(bound as u64)).unwrap_or(0)
 }
 
 fn number(range: &str, dice: &mut Dice) -> Option<u64> {
@@ -131,66 +127,44 @@ fn long(piece: &str, length: &str) -> Option<String> {
     Some(piece.chars().cycle().take(length).collect())
 }
 
-/// The names of all transformations.
-pub(super) const TRANSFORMS: [&str; 32] = [
-    "base64",
-    "hex",
-    "url",
-    "unicode",
-    "html",
-    "binary",
-    "rot13",
-    "leet",
-    "homoglyphs",
-    "reversed",
-    "spaced",
-    "no_spaces",
-    "odd_spaces",
-    "zero_width",
-    "marks",
-    "fullwidth",
-    "upper",
-    "lower",
-    "alternating",
-    "emoji",
-    "some_emoji",
-    "some_base64",
-    "some_url",
-    "typos",
-    "chat_typos",
-    "synonyms",
-    "antonyms",
-    "numbers",
-    "shuffled",
-    "first_words",
-    "keywords",
-    "repeated",
-];
+/// Transforms a text.
+type Transform = fn(&str, &mut Dice) -> String;
 
-/// The transformed text. `None`: the transformation is unknown.
-fn transformed(how: &str, text: &str, dice: &mut Dice) -> Option<String> {
-    let each = |write: &dyn Fn(char) -> String| text.chars().map(write).collect::<String>();
-    let bytes = |write: &dyn Fn(u8) -> String| text.bytes().map(write).collect::<Vec<_>>();
-    let base64 = |text: &str| BASE64_STANDARD.encode(text);
-    let url = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    Some(match how {
-        "base64" => base64(text),
-        "hex" => bytes(&|byte| format!("{byte:02x}")).concat(),
-        "url" => url(text),
-        "unicode" => text.encode_utf16().fold(String::new(), |mut all, unit| {
-            // Writing to a string cannot fail.
-            let _ = write!(all, "\\u{unit:04x}");
-            all
-        }),
-        "html" => each(&|c| format!("&#{};", u32::from(c))),
-        "binary" => bytes(&|byte| format!("{byte:08b}")).join(" "),
-        "rot13" => each(&|c| rot13(c).to_string()),
-        "leet" => each(&|c| of_table(&WORDS.leet, c.to_ascii_lowercase(), c)),
-        "homoglyphs" => each(&|c| of_table(&WORDS.homoglyphs, c, c)),
-        "reversed" => text.chars().rev().collect(),
-        "spaced" => each(&|c| format!("{c} ")).trim_end().to_owned(),
-        "no_spaces" => text.split_whitespace().collect(),
-        "odd_spaces" => text.split(' ').fold(String::new(), |all, word| {
+/// All transformations, by their names.
+pub(super) const TRANSFORMS: [(&str, Transform); 32] = [
+    ("base64", |text, _| BASE64_STANDARD.encode(text)),
+    ("hex", |text, _| {
+        let bytes = text.bytes().map(|byte| format!("{byte:02x}"));
+        bytes.collect()
+    }),
+    ("url", |text, _| {
+        utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+    }),
+    ("unicode", |text, _| {
+        let units = text.encode_utf16().map(|unit| format!("\\u{unit:04x}"));
+        units.collect()
+    }),
+    ("html", |text, _| {
+        each(text, |c| format!("&#{};", u32::from(c)))
+    }),
+    ("binary", |text, _| {
+        let bytes = text.bytes().map(|byte| format!("{byte:08b}"));
+        bytes.collect::<Vec<_>>().join(" ")
+    }),
+    ("rot13", |text, _| each(text, |c| rot13(c).to_string())),
+    ("leet", |text, _| {
+        each(text, |c| of_table(&WORDS.leet, c.to_ascii_lowercase(), c))
+    }),
+    ("homoglyphs", |text, _| {
+        each(text, |c| of_table(&WORDS.homoglyphs, c, c))
+    }),
+    ("reversed", |text, _| text.chars().rev().collect()),
+    ("spaced", |text, _| {
+        each(text, |c| format!("{c} ")).trim_end().to_owned()
+    }),
+    ("no_spaces", |text, _| text.split_whitespace().collect()),
+    ("odd_spaces", |text, dice| {
+        text.split(' ').fold(String::new(), |all, word| {
             let gaps = ["  ", "\u{a0}", "\u{2003}", "\t", " \u{200b}"];
             let gap = gaps[below(gaps.len(), dice)];
             if all.is_empty() {
@@ -198,73 +172,100 @@ fn transformed(how: &str, text: &str, dice: &mut Dice) -> Option<String> {
             } else {
                 format!("{all}{gap}{word}")
             }
-        }),
-        "zero_width" => each(&|c| format!("{c}\u{200b}")),
-        "marks" => text.chars().fold(String::new(), |mut all, c| {
+        })
+    }),
+    ("zero_width", |text, _| {
+        each(text, |c| format!("{c}\u{200b}"))
+    }),
+    ("marks", |text, dice| {
+        text.chars().fold(String::new(), |mut all, c| {
             all.push(c);
             let mark = 0x300 + u32::try_from(dice.below(0x30)).unwrap_or(0);
             all.extend(char::from_u32(mark).filter(|_| c.is_alphabetic()));
             all
-        }),
-        "fullwidth" => each(&|c| fullwidth(c).to_string()),
-        "upper" => plain_words(text, str::to_uppercase),
-        "lower" => plain_words(text, str::to_lowercase),
-        "alternating" => plain_words(text, |word| {
+        })
+    }),
+    ("fullwidth", |text, _| {
+        each(text, |c| fullwidth(c).to_string())
+    }),
+    ("upper", |text, _| plain_words(text, str::to_uppercase)),
+    ("lower", |text, _| plain_words(text, str::to_lowercase)),
+    ("alternating", |text, _| {
+        plain_words(text, |word| {
             let letters = word.chars().enumerate();
             let letters = letters.map(|(at, c)| match at % 2 {
                 0 => c.to_lowercase().to_string(),
                 _ => c.to_uppercase().to_string(),
             });
             letters.collect()
-        }),
-        "emoji" => words(text, |word| format!("{word} {}", pick(&WORDS.emoji, dice))),
-        "some_emoji" => some(text, dice, |word, dice| {
+        })
+    }),
+    ("emoji", |text, dice| {
+        words(text, |word| format!("{word} {}", pick(&WORDS.emoji, dice)))
+    }),
+    ("some_emoji", |text, dice| {
+        some(text, dice, |word, dice| {
             format!("{word}{}", pick(&WORDS.emoji, dice))
-        }),
-        "some_base64" => some(text, dice, |word, _| base64(word)),
-        "some_url" => some(text, dice, |word, _| {
-            word.bytes()
-                .map(|byte| format!("%{byte:02X}"))
-                .collect::<Vec<_>>()
-                .concat()
-        }),
-        "typos" => typos(text, dice),
-        "chat_typos" => typos(&replaced(&WORDS.abbreviations, text, 100, dice), dice),
-        "synonyms" => replaced(&WORDS.synonyms, text, 70, dice),
-        "antonyms" => replaced(&WORDS.antonyms, text, 50, dice),
-        "numbers" => text
-            .chars()
-            .map(|c| match c.to_digit(10) {
-                Some(digit) => {
-                    let by = 1 + u32::try_from(dice.below(9)).unwrap_or(0);
-                    char::from_digit((digit + by) % 10, 10).unwrap_or(c)
-                }
-                None => c,
-            })
-            .collect(),
-        "shuffled" => {
-            let mut words: Vec<_> = text.split(' ').collect();
-            let by = 1 + below(words.len().saturating_sub(1), dice);
-            let by = by % words.len();
-            words.rotate_left(by);
-            words.join(" ")
-        }
-        "first_words" => {
-            let many = 1 + below(3, dice);
-            text.split_whitespace()
-                .take(many)
-                .collect::<Vec<_>>()
-                .join(" ")
-        }
-        "keywords" => {
-            let words = text
-                .split_whitespace()
-                .filter(|word| word.chars().count() > 3);
-            words.collect::<Vec<_>>().join(" ")
-        }
-        "repeated" => vec![text; 20 + below(100, dice)].join(" "),
-        _ => return None,
-    })
+        })
+    }),
+    ("some_base64", |text, dice| {
+        some(text, dice, |word, _| BASE64_STANDARD.encode(word))
+    }),
+    ("some_url", |text, dice| {
+        some(text, dice, |word, _| {
+            let bytes = word.bytes().map(|byte| format!("%{byte:02X}"));
+            bytes.collect()
+        })
+    }),
+    ("typos", typos),
+    ("chat_typos", |text, dice| {
+        typos(&replaced(&WORDS.abbreviations, text, 100, dice), dice)
+    }),
+    ("synonyms", |text, dice| {
+        replaced(&WORDS.synonyms, text, 70, dice)
+    }),
+    ("antonyms", |text, dice| {
+        replaced(&WORDS.antonyms, text, 50, dice)
+    }),
+    ("numbers", |text, dice| {
+        let other = |c: char| match c.to_digit(10) {
+            Some(digit) => {
+                let by = 1 + u32::try_from(dice.below(9)).unwrap_or(0);
+                char::from_digit((digit + by) % 10, 10).unwrap_or(c)
+            }
+            None => c,
+        };
+        text.chars().map(other).collect()
+    }),
+    ("shuffled", |text, dice| {
+        let mut words: Vec<_> = text.split(' ').collect();
+        let by = 1 + below(words.len().saturating_sub(1), dice);
+        let by = by % words.len();
+        words.rotate_left(by);
+        words.join(" ")
+    }),
+    ("first_words", |text, dice| {
+        let words = text.split_whitespace().take(1 + below(3, dice));
+        words.collect::<Vec<_>>().join(" ")
+    }),
+    ("keywords", |text, _| {
+        let words = text.split_whitespace();
+        let words = words.filter(|word| word.chars().count() > 3);
+        words.collect::<Vec<_>>().join(" ")
+    }),
+    ("repeated", |text, dice| {
+        vec![text; 20 + below(100, dice)].join(" ")
+    }),
+];
+
+/// The transformed text. `None`: the transformation is unknown.
+fn transformed(how: &str, text: &str, dice: &mut Dice) -> Option<String> {
+    let (_, transform) = TRANSFORMS.iter().find(|(name, _)| *name == how)?;
+    Some(transform(text, dice))
+}
+
+fn each(text: &str, write: impl FnMut(char) -> String) -> String {
+    text.chars().map(write).collect()
 }
 
 fn of_table(table: &BTreeMap<char, String>, key: char, otherwise: char) -> String {

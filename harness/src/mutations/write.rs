@@ -10,7 +10,9 @@ use super::program;
 use super::templates::{Filled, LIBRARY, MutationTemplate};
 use super::words::INSTRUCTIONS;
 use super::written::{ModelTexts, ModelWriter, MutantCache};
-use super::{CUSTOM, KEEPS_MEANING, Mutant, MutationProgram, MutationStep, Mutations, TYPES, dice};
+use super::{
+    CUSTOM, KEEPS_MEANING, Mutant, MutationProgram, MutationStep, MutationType, Mutations, dice,
+};
 use crate::agents::change::RequestChange;
 use crate::agents::settings::{Agent, Way};
 use crate::count::count;
@@ -69,17 +71,6 @@ pub enum MutationError {
     Nothing(String),
 }
 
-/// The mutants of one type and one prompt.
-struct KindResult {
-    mutants: Vec<Mutant>,
-    /// Whether there are fewer than its share.
-    is_short: bool,
-    /// Mutants of templates that replace those of the model.
-    replaced: usize,
-    /// What was wrong with the model's last rejected answer.
-    rejected: Option<&'static str>,
-}
-
 /// The lineage of a mutant of the corpus.
 const OF_CORPUS: &str = "from the corpus";
 
@@ -114,14 +105,6 @@ pub(super) struct KindMutants<'a> {
     is_closed: bool,
 }
 
-/// A mutant that may be invalid or known.
-pub(super) struct MutantCandidate {
-    pub(super) prompt: Prompt,
-    pub(super) change: Option<RequestChange>,
-    pub(super) lineage: Vec<String>,
-    steps: Vec<MutationStep>,
-}
-
 /// The prompt that mutants are written for.
 pub(super) struct OfPrompt<'p> {
     pub(super) prompt: &'p Prompt,
@@ -141,32 +124,30 @@ impl<'p> OfPrompt<'p> {
         }
     }
 
-    /// Whether a mutant is valid and new. It is known from then on.
-    pub(super) fn is_new(&mut self, prompt: &Prompt, change: Option<&RequestChange>) -> bool {
-        let is_blank = prompt.turns().iter().all(|turn| turn.trim().is_empty());
-        let is_valid = !is_blank && self.form.accepts(self.prompt, prompt);
-        is_valid && self.seen.insert((prompt.clone(), change.cloned()))
+    /// A mutant that no template made, with the same request.
+    pub(super) fn mutant(&self, kind: &str, prompt: Prompt, lineage: Vec<String>) -> Mutant {
+        Mutant {
+            kind: kind.to_owned(),
+            original: self.prompt.clone(),
+            prompt,
+            change: None,
+            lineage,
+            steps: Vec::new(),
+        }
     }
 
-    /// Adds a candidate if it is valid and new.
-    fn accept(&mut self, one: &mut KindMutants<'_>, candidate: MutantCandidate) -> bool {
-        let MutantCandidate {
-            prompt,
-            change,
-            lineage,
-            steps,
-        } = candidate;
-        let is_new = self.is_new(&prompt, change.as_ref());
-        if is_new {
-            one.mutants.push(Mutant {
-                kind: one.kind.to_owned(),
-                original: self.prompt.clone(),
-                prompt,
-                change,
-                lineage,
-                steps,
-            });
-        }
+    /// Whether a mutant is valid and new. It is known from then on.
+    pub(super) fn is_new(&mut self, mutant: &Mutant) -> bool {
+        let Mutant { prompt, change, .. } = mutant;
+        let is_blank = prompt.turns().iter().all(|turn| turn.trim().is_empty());
+        let is_valid = !is_blank && self.form.accepts(self.prompt, prompt);
+        is_valid && self.seen.insert((prompt.clone(), change.clone()))
+    }
+
+    /// Adds a mutant if it is valid and new.
+    fn accept(&mut self, one: &mut KindMutants<'_>, mutant: Mutant) -> bool {
+        let is_new = self.is_new(&mutant);
+        one.mutants.extend(is_new.then_some(mutant));
         is_new
     }
 }
@@ -178,7 +159,7 @@ impl Writing<'_> {
         let model = self
             .model
             .map(|model| ModelWriter::new(model, self.dialler));
-        let mut writing: Vec<Pending<'_, Result<Vec<KindResult>, MutationError>>> = Vec::new();
+        let mut writing: Vec<Pending<'_, Result<Vec<KindMutants<'_>>, MutationError>>> = Vec::new();
         for prompt in prompts {
             writing.push(Box::pin(self.of_prompt(prompt, &kinds, model.as_ref())));
         }
@@ -192,15 +173,16 @@ impl Writing<'_> {
         let mut replaced: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
         for (number, of_kinds) in written.into_iter().enumerate() {
             for (place, one) in of_kinds.into_iter().enumerate() {
-                by_kind[place].1.extend(one.mutants);
-                if one.is_short {
+                if one.mutants.len() < one.wanted {
                     missing.entry(kinds[place]).or_default().push(number + 1);
                 }
-                if one.replaced > 0 {
+                let of_templates = one.replaced_from.map_or(0, |from| one.mutants.len() - from);
+                if of_templates > 0 {
                     let (all, why) = replaced.entry(kinds[place]).or_default();
-                    *all += one.replaced;
-                    *why = one.rejected.unwrap_or("no valid mutant");
+                    *all += of_templates;
+                    *why = one.texts.rejected.unwrap_or("no valid mutant");
                 }
+                by_kind[place].1.extend(one.mutants);
             }
         }
         for (kind, (many, why)) in replaced {
@@ -238,11 +220,7 @@ impl Writing<'_> {
 
     /// The types that the agent can get, and warnings about others.
     pub(super) fn kinds(&self) -> (Vec<&str>, Vec<String>) {
-        let is_wire = |name: &str| {
-            TYPES
-                .iter()
-                .any(|known| known.name == name && known.is_wire)
-        };
+        let is_wire = |name: &str| MutationType::named(name).is_some_and(|kind| kind.is_wire);
         let is_http = matches!(self.agent.way, Way::Http(_));
         let programs = self.settings.commands.iter().map(|(name, _)| name.as_str());
         let all = self.settings.types.iter().copied().chain(programs);
@@ -320,12 +298,12 @@ impl Writing<'_> {
     }
 
     /// The mutants of one prompt by type.
-    async fn of_prompt(
-        &self,
+    async fn of_prompt<'k>(
+        &'k self,
         prompt: &Prompt,
-        kinds: &[&str],
+        kinds: &[&'k str],
         model: Option<&ModelWriter>,
-    ) -> Result<Vec<KindResult>, MutationError> {
+    ) -> Result<Vec<KindMutants<'k>>, MutationError> {
         let mut of = OfPrompt::new(prompt, self.agent);
         let mut all: Vec<_> = kinds.iter().map(|kind| self.of_kind(kind, &of)).collect();
         loop {
@@ -343,13 +321,7 @@ impl Writing<'_> {
         for one in &all {
             self.keep(one, &of.text, model).await;
         }
-        let all = all.into_iter().map(|one| KindResult {
-            is_short: one.mutants.len() < one.wanted,
-            replaced: (one.replaced_from).map_or(0, |from| one.mutants.len() - from),
-            rejected: one.texts.rejected,
-            mutants: one.mutants,
-        });
-        Ok(all.collect())
+        Ok(all)
     }
 
     pub(super) fn of_kind<'k>(&'k self, kind: &'k str, of: &OfPrompt<'_>) -> KindMutants<'k> {
@@ -395,16 +367,11 @@ impl Writing<'_> {
         of: &mut OfPrompt<'_>,
         model: Option<&ModelWriter>,
     ) -> Result<(), MutationError> {
-        let of_text = |prompt: Prompt, how: String| MutantCandidate {
-            prompt,
-            change: None,
-            lineage: vec![how],
-            steps: Vec::new(),
-        };
         while one.mutants.len() < one.wanted
             && let Some(mutant) = one.corpus.pop()
         {
-            of.accept(one, of_text(mutant.clone(), OF_CORPUS.to_owned()));
+            let mutant = of.mutant(one.kind, mutant.clone(), vec![OF_CORPUS.to_owned()]);
+            of.accept(one, mutant);
         }
         let missing = one.wanted - one.mutants.len();
         if let MutantSource::Program(program) = one.source {
@@ -416,7 +383,9 @@ impl Writing<'_> {
             };
             for mutant in written.map_err(failed)? {
                 if one.mutants.len() < one.wanted {
-                    of.accept(one, of_text(mutant, "written by the program".to_owned()));
+                    let how = vec!["written by the program".to_owned()];
+                    let mutant = of.mutant(one.kind, mutant, how);
+                    of.accept(one, mutant);
                 }
             }
             return Ok(());
@@ -445,8 +414,8 @@ impl Writing<'_> {
             }
             let number = one.next;
             one.next += 1;
-            let candidate = self.candidate(one, of, number, model).await?;
-            let is_accepted = candidate.is_some_and(|candidate| of.accept(one, candidate));
+            let mutant = self.candidate(one, of, number, model).await?;
+            let is_accepted = mutant.is_some_and(|mutant| of.accept(one, mutant));
             if !is_accepted
                 && matches!(one.source, MutantSource::Model(_))
                 && let Some(number) = number.checked_sub(one.own)
@@ -464,11 +433,10 @@ impl Writing<'_> {
         of: &OfPrompt<'_>,
         number: usize,
         model: Option<&ModelWriter>,
-    ) -> Result<Option<MutantCandidate>, MutationError> {
+    ) -> Result<Option<Mutant>, MutationError> {
         let by_model = model.filter(|_| number >= one.own);
         let (MutantSource::Model(kind), Some(model)) = (&one.source, by_model) else {
-            let known = TYPES.iter().find(|known| known.name == one.kind);
-            let step = known.map(|known| MutationStep {
+            let step = MutationType::named(one.kind).map(|known| MutationStep {
                 kind: known.name,
                 number,
                 is_new_turn: false,
@@ -494,14 +462,9 @@ impl Writing<'_> {
             .await
             .map_err(|error| MutationError::Model(error.to_string()))?;
         let how = format!("written by {}", model.name());
-        Ok(written.and_then(|text| {
-            Some(MutantCandidate {
-                prompt: place.put(vec![text])?,
-                change: None,
-                lineage: place.describe().into_iter().chain([how]).collect(),
-                steps: Vec::new(),
-            })
-        }))
+        let lineage = place.describe().into_iter().chain([how]).collect();
+        let prompt = written.and_then(|text| place.put(vec![text]));
+        Ok(prompt.map(|prompt| of.mutant(one.kind, prompt, lineage)))
     }
 
     /// Applies a template to a prompt: the golden prompt, or what earlier steps made of it. `None`: it has no effect.
@@ -511,7 +474,7 @@ impl Writing<'_> {
         one: &KindMutants<'_>,
         of: &OfPrompt<'_>,
         prompt: &Prompt,
-    ) -> Option<MutantCandidate> {
+    ) -> Option<Mutant> {
         let mut dice = dice(self.seed, one.kind, &of.text, step.number as u64);
         let keeps_meaning = KEEPS_MEANING.contains(&one.kind);
         let is_new = step.is_new_turn;
@@ -529,11 +492,10 @@ impl Writing<'_> {
                             return None;
                         };
                         let applies = change.applies(&http.method, &http.endpoint);
-                        return applies.then(|| MutantCandidate {
-                            prompt: prompt.clone(),
+                        return applies.then(|| Mutant {
                             change: Some(change),
-                            lineage: vec![how],
                             steps,
+                            ..of.mutant(one.kind, prompt.clone(), vec![how])
                         });
                     }
                 }
@@ -545,11 +507,10 @@ impl Writing<'_> {
             }
             MutantSource::Program(_) => return None,
         };
-        Some(MutantCandidate {
-            lineage: place.describe().into_iter().chain([how]).collect(),
-            prompt: place.put(texts)?,
-            change: None,
+        let lineage = place.describe().into_iter().chain([how]).collect();
+        Some(Mutant {
             steps,
+            ..of.mutant(one.kind, place.put(texts)?, lineage)
         })
     }
 

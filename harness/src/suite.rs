@@ -378,6 +378,20 @@ fn model(fields: &mut Fields<'_, '_>) -> Option<Model> {
 }
 
 impl Suite {
+    /// The contract, unless it is one that the daemon stores.
+    pub fn written_contract(&self) -> Option<&Contract> {
+        match &self.contract {
+            Some(ContractPart::Written(contract)) => Some(contract),
+            Some(ContractPart::Named(_)) | None => None,
+        }
+    }
+
+    /// The scenarios of the written contract.
+    pub fn scenarios(&self) -> &[Scenario] {
+        let contract = self.written_contract();
+        contract.map_or(&[], |contract| &contract.scenarios)
+    }
+
     /// The external services that the suite names, reached through this dialler.
     pub(crate) fn outside(&self, dialler: Dialler) -> Outside<'_> {
         Outside::new(self.model.as_ref(), self.embeddings.as_ref(), dialler)

@@ -54,18 +54,13 @@ fn validate(suite: &SuiteArgs, as_json: bool) -> Result<(), Failure> {
 /// Profiles in `extends` that are not known on this machine: errors for those whose name is close to a known one, and
 /// warnings for others, which the daemon may have.
 fn unknown_profiles(suite: &Suite, library: &Library) -> (Vec<String>, Vec<String>) {
-    let scenarios = match &suite.contract {
-        Some(ContractPart::Written(contract)) => &contract.scenarios[..],
-        Some(ContractPart::Named(_)) | None => &[],
-    };
     let names: Vec<_> = library
         .list()
         .into_iter()
         .map(|profile| profile.name)
         .collect();
     let (mut misspelt, mut unknown) = (Vec::new(), Vec::new());
-    let scenarios = scenarios.iter().map(|scenario| &scenario.chaos);
-    for chaos in scenarios {
+    for chaos in suite.scenarios().iter().map(|scenario| &scenario.chaos) {
         for extended in &chaos.extends {
             let (name, place) = (&extended.name, extended.position);
             if library.get(name).is_some() {

@@ -45,10 +45,7 @@ fn judging<'s>(
     replay: &'s ReplaySession,
 ) -> Result<Cow<'s, [Invariant]>, String> {
     let id = &replay.session.id;
-    let own = match &suite.contract {
-        Some(ContractPart::Written(contract)) => Some(&**contract),
-        Some(ContractPart::Named(_)) | None => None,
-    };
+    let own = suite.written_contract();
     let invariants = match &replay.contract {
         Some(ContractPart::Written(contract)) => Cow::Borrowed(&contract.invariants[..]),
         Some(ContractPart::Named(name)) => match own.filter(|own| own.name == *name) {

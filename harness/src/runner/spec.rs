@@ -16,7 +16,7 @@ use crate::invariants::Invariant;
 use crate::mutations::{Mutant, Mutants};
 use crate::run::{DocumentVersion, RunKind, RunRecord};
 use crate::scores::PassCriteria;
-use crate::suite::{Contract, ContractPart, SessionSource, Suite};
+use crate::suite::{SessionSource, Suite};
 
 /// The default of `budget`.
 const BUDGET: u64 = 200;
@@ -160,7 +160,7 @@ impl RunSpec {
         let parts = match self.kind {
             RunKind::Contract => {
                 let wanted = "the suite has no `contract`: add one, or name a stored one; `squall chaos` needs none";
-                let contract = contract(suite);
+                let contract = suite.written_contract();
                 let contract = contract.ok_or_else(|| SpecError::at("/suite/contract", wanted))?;
                 vec![RunPart::contract(contract)]
             }
@@ -265,7 +265,7 @@ impl RunSpec {
     /// Every part that the suite configures.
     fn everything(&self, mutants: &Mutants) -> Result<Vec<RunPart<'_>>, SpecError> {
         let suite = &*self.suite;
-        let contract = contract(suite);
+        let contract = suite.written_contract();
         let others = self.others();
         let mut parts = Vec::new();
         if let Some(chaos) = &self.chaos {
@@ -317,7 +317,7 @@ impl RunSpec {
         let suite = &*self.suite;
         // Prompts without their own invariants are judged by the contract's, so names cannot clash.
         let is_beside = self.kind == RunKind::Ci && !suite.invariants.is_empty();
-        let contract = contract(suite).filter(|_| is_beside);
+        let contract = suite.written_contract().filter(|_| is_beside);
         contract.map_or(&[][..], |contract| &contract.invariants[..])
     }
 
@@ -455,19 +455,14 @@ fn sessions(suite: &Suite) -> Result<Vec<RunPart<'_>>, SpecError> {
 
 /// The invariants that judge prompts under chaos: the suite's own, or else its contract's.
 pub(super) fn judging(suite: &Suite) -> Result<&[Invariant], SpecError> {
-    let of_the_contract = contract(suite).map(|contract| &contract.invariants[..]);
+    let of_the_contract = suite
+        .written_contract()
+        .map(|contract| &contract.invariants[..]);
     let own = Some(&suite.invariants[..]).filter(|own| !own.is_empty());
     own.or(of_the_contract).ok_or_else(|| {
         let wanted = "prompts under chaos are judged by the suite's `invariants`, and it has none";
         SpecError::at("/suite/invariants", wanted)
     })
-}
-
-fn contract(suite: &Suite) -> Option<&Contract> {
-    match &suite.contract {
-        Some(ContractPart::Written(contract)) => Some(contract),
-        Some(ContractPart::Named(_)) | None => None,
-    }
 }
 
 #[cfg(test)]

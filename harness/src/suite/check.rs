@@ -2,7 +2,7 @@
 
 use squall_documents::{DocumentError, Fields};
 
-use super::{Agent, Contract, ContractPart, Prompt, Suite};
+use super::{Agent, Contract, Prompt, Suite};
 use crate::agents::settings::Way;
 use crate::agents::template;
 use crate::invariants::{Active, Invariant, When};
@@ -28,7 +28,7 @@ fn of_scenarios(contract: &Contract) -> Vec<DocumentError> {
 /// The warnings of a suite.
 pub(super) fn doubts(suite: &Suite) -> Vec<DocumentError> {
     let mut doubts = Vec::new();
-    if let Some(ContractPart::Written(contract)) = &suite.contract {
+    if let Some(contract) = suite.written_contract() {
         for invariant in &contract.invariants {
             doubts.extend(of_no_tool(invariant, suite));
         }
@@ -70,11 +70,7 @@ fn of_no_tool(invariant: &Invariant, suite: &Suite) -> Option<DocumentError> {
 
 /// The tools in the suite: those with URLs, and those in rules.
 fn tools(suite: &Suite) -> impl Iterator<Item = &str> {
-    let contract = match &suite.contract {
-        Some(ContractPart::Written(contract)) => &contract.scenarios[..],
-        Some(ContractPart::Named(_)) | None => &[],
-    };
-    let chaos = contract.iter().map(|scenario| &scenario.chaos);
+    let chaos = suite.scenarios().iter().map(|scenario| &scenario.chaos);
     let rules = chaos.chain(&suite.chaos).flat_map(|chaos| &chaos.rules);
     let written = suite.tools.written.iter().map(|(name, _)| name.as_str());
     written.chain(rules.filter_map(|rule| rule.tool()))

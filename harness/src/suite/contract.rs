@@ -81,63 +81,9 @@ pub(super) fn read(
     context: Context<'_>,
     outside: Option<Vec<Scenario>>,
 ) -> Option<ContractPart> {
-    value
-        .either()
-        .when(NodeKind::Scalar, |value| {
-            Some(ContractPart::Named(value.words()?.value))
-        })
-        .when(NodeKind::Map, |value| {
-            value.named("Contract", |value| {
-                let what = "a contract, or the name of one";
-                let contract = value.fields(what, |fields| written(fields, context, outside))?;
-                Some(ContractPart::Written(Box::new(contract)))
-            })
-        })
-        .or("a contract, or the name of one")
-}
-
-fn written(
-    fields: &mut Fields<'_, '_>,
-    context: Context<'_>,
-    outside: Option<Vec<Scenario>>,
-) -> Option<Contract> {
-    let parts = parts(fields, context);
-    fields.require("name", "what reports call the contract");
-    if fields.has("chaos_matrix") {
-        if outside.is_some() {
-            let message = "the contract has a `chaos_matrix` of its own; the one beside it is not \
-                           looked at: remove one";
-            fields.error("chaos_matrix", message);
-        }
-    } else if outside.is_none() {
-        fields.missing(
-            "chaos_matrix",
-            "the scenarios, a list: `- name: clean` is one without chaos",
-        );
-    }
-    Some(Contract {
-        name: parts.name?,
-        description: parts.description,
-        isolation: parts.isolation,
-        invariants: parts.invariants?,
-        scenarios: parts.scenarios.or(outside)?,
-    })
-}
-
-/// Reads a standalone contract. It may omit its name, which the caller then provides, and its scenarios, which a
-/// suite then provides.
-pub(super) fn alone(
-    fields: &mut Fields<'_, '_>,
-    context: Context<'_>,
-    name: &str,
-) -> Option<Contract> {
-    let parts = parts(fields, context);
-    Some(Contract {
-        name: parts.name.unwrap_or_else(|| name.to_owned()),
-        description: parts.description,
-        isolation: parts.isolation,
-        invariants: parts.invariants?,
-        scenarios: parts.scenarios.unwrap_or_default(),
+    let what = "a contract, or the name of one";
+    written_or_named(value, "Contract", what, |fields| {
+        of_suite(fields, context, outside)
     })
 }
 
@@ -147,31 +93,68 @@ pub(super) fn of_session(
     context: Context<'_>,
 ) -> Option<ContractPart> {
     let what = "a contract, or the name or file of one";
+    written_or_named(value, "SessionContract", what, |fields| {
+        alone(fields, context, "contract")
+    })
+}
+
+fn written_or_named<'d>(
+    value: &mut ValueReader<'_, 'd>,
+    schema: &'static str,
+    what: &str,
+    read: impl FnOnce(&mut Fields<'_, 'd>) -> Option<Contract>,
+) -> Option<ContractPart> {
     value
         .either()
         .when(NodeKind::Scalar, |value| {
             Some(ContractPart::Named(value.words()?.value))
         })
         .when(NodeKind::Map, |value| {
-            let contract = value.named("SessionContract", |value| {
-                value.fields(what, |fields| alone(fields, context, "contract"))
-            })?;
+            let contract = value.named(schema, |value| value.fields(what, read))?;
             Some(ContractPart::Written(Box::new(contract)))
         })
         .or(what)
 }
 
-/// The optional parts of a contract.
-struct Parts {
-    name: Option<String>,
-    description: Option<String>,
-    isolation: Isolation,
-    invariants: Option<Vec<Invariant>>,
-    scenarios: Option<Vec<Scenario>>,
+fn of_suite(
+    fields: &mut Fields<'_, '_>,
+    context: Context<'_>,
+    outside: Option<Vec<Scenario>>,
+) -> Option<Contract> {
+    let has_outside = outside.is_some();
+    let contract = contract(fields, context, None, outside);
+    fields.require("name", "what reports call the contract");
+    if !fields.has("chaos_matrix") {
+        if !has_outside {
+            let what = "the scenarios, a list: `- name: clean` is one without chaos";
+            fields.missing("chaos_matrix", what);
+        }
+    } else if has_outside {
+        let message = "the contract has a `chaos_matrix` of its own; the one beside it is not \
+                       looked at: remove one";
+        fields.error("chaos_matrix", message);
+    }
+    contract
 }
 
-fn parts(fields: &mut Fields<'_, '_>, context: Context<'_>) -> Parts {
-    let name = fields.name("name", "What reports call it.");
+/// Reads a standalone contract. It may omit its name, which the caller then provides, and its scenarios, which a
+/// suite then provides.
+pub(super) fn alone(
+    fields: &mut Fields<'_, '_>,
+    context: Context<'_>,
+    name: &str,
+) -> Option<Contract> {
+    contract(fields, context, Some(name), Some(Vec::new()))
+}
+
+/// Reads a contract; `name` and `outside` stand for what it does not have.
+fn contract(
+    fields: &mut Fields<'_, '_>,
+    context: Context<'_>,
+    name: Option<&str>,
+    outside: Option<Vec<Scenario>>,
+) -> Option<Contract> {
+    let own = fields.name("name", "What reports call it.");
     let description = fields.text("description", "What it is for.");
     let about = "How often a prompt is sent: once in a scenario (default), or once for each cell.";
     let isolation = fields.word("isolation", about, "isolation", Isolation::NAMES);
@@ -181,13 +164,13 @@ fn parts(fields: &mut Fields<'_, '_>, context: Context<'_>) -> Parts {
         scenarios(value, context)
     });
     fields.require("invariants", "what must hold, a list");
-    Parts {
-        name: name.map(|name| name.value),
+    Some(Contract {
+        name: own.map(|own| own.value).or(name.map(str::to_owned))?,
         description: description.map(|text| text.value),
         isolation: isolation.unwrap_or_default(),
-        invariants,
-        scenarios,
-    }
+        invariants: invariants?,
+        scenarios: scenarios.or(outside)?,
+    })
 }
 
 /// The columns of the matrix.

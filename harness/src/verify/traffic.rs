@@ -13,7 +13,7 @@ use super::{ProbeResult, Verifying};
 use crate::agents::settings::Way;
 use crate::count::count;
 use crate::reach::SeenExchange;
-use crate::suite::{ContractPart, Suite};
+use crate::suite::Suite;
 
 /// Runs all checks of the traffic.
 pub(super) fn look(of: &Verifying<'_>, asked: &ProbeResult, checks: &mut Checks<'_>) {
@@ -256,15 +256,12 @@ fn tools(suite: &Suite, all: &[&SeenExchange], checks: &mut Checks<'_>) {
 
 /// The chaos in a suite, with its pointer and name.
 fn scenarios(suite: &Suite) -> impl Iterator<Item = (String, &str, &Profile)> {
-    let contract = match &suite.contract {
-        Some(ContractPart::Written(contract)) => &contract.scenarios[..],
-        Some(ContractPart::Named(_)) | None => &[],
-    };
+    let scenarios = suite.scenarios().iter().enumerate();
     let chaos = suite
         .chaos
         .iter()
         .map(|chaos| ("/chaos".to_owned(), "chaos", &**chaos));
-    chaos.chain(contract.iter().enumerate().map(|(place, one)| {
+    chaos.chain(scenarios.map(|(place, one)| {
         let pointer = format!("/contract/chaos_matrix/{place}");
         (pointer, one.name.as_str(), &*one.chaos)
     }))

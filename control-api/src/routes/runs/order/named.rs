@@ -8,7 +8,7 @@ use squall_harness::invariants::Active;
 use squall_harness::reach::Rules;
 use squall_harness::run::{DocumentVersion, RunKind, RunRecord};
 use squall_harness::runner::Trial;
-use squall_harness::suite::{self, ContractPart, Suite, rule_lines};
+use squall_harness::suite::{self, Suite, rule_lines};
 use squall_profiles::library::{Library, ProfileSource};
 use squall_profiles::profile::{self, Profile};
 use squall_profiles::tools::ToolNames;
@@ -249,11 +249,8 @@ impl OrderReader<'_> {
         suite: &Suite,
         names_profile: bool,
     ) -> Result<(), ApiProblem> {
-        let contract = match &suite.contract {
-            Some(ContractPart::Written(contract)) => &contract.scenarios[..],
-            Some(ContractPart::Named(_)) | None => &[],
-        };
-        let scenarios = contract.iter().enumerate().map(|(number, scenario)| {
+        let scenarios = suite.scenarios().iter().enumerate();
+        let scenarios = scenarios.map(|(number, scenario)| {
             let at = format!("/suite/contract/chaos_matrix/{number}");
             (at, &scenario.chaos)
         });

@@ -707,7 +707,6 @@ fn audit_verify_prints_whether_the_log_is_intact() {
     );
 }
 
-#[cfg(unix)]
 #[test]
 fn a_home_that_others_can_change_is_not_used() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// A file that this process has locked, until it is dropped or the process ends in any way.
@@ -14,14 +15,11 @@ impl Claim {
     pub(crate) fn on(path: &Path) -> io::Result<Option<Self>> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            options.mode(0o600);
-            // A symbolic link could make the daemon write to a file of an attacker's choice.
-            let no_links = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
-            options.custom_flags(no_links.bits().cast_signed());
-        }
+        // A symbolic link could make the daemon write to a file of an attacker's choice.
+        let no_links = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::CLOEXEC;
+        options
+            .mode(0o600)
+            .custom_flags(no_links.bits().cast_signed());
         check_regular(path)?;
         let file = options.open(path).map_err(|error| {
             if path.is_symlink() {

@@ -90,7 +90,7 @@ impl Driver for CommandDriver {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::super::testing::driver_of;
     use super::*;

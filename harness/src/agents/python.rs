@@ -125,5 +125,5 @@ impl Driver for PythonDriver {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;

@@ -293,5 +293,5 @@ impl Driver for Started {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;

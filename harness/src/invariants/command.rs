@@ -112,7 +112,7 @@ fn message(message: &SeenMessage) -> Value {
     json!({ "headers": message.headers, "body": body })
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use crate::invariants::testing::{Outcome, Outcome::*, asked_outside, errors_of};
 

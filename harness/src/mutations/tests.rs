@@ -400,7 +400,6 @@ async fn templates_replace_what_a_model_does_not_write_and_an_absent_one_is_an_e
     assert!(matches!(absent, Err(MutationError::Model(_))), "{absent:?}");
 }
 
-#[cfg(unix)]
 #[tokio::test]
 async fn a_program_writes_mutants_of_its_own_type() {
     for (script, expected) in [

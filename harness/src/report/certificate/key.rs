@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use base64::Engine as _;
@@ -85,17 +86,13 @@ impl SigningKey {
             "{FIRST_LINE}\n{}\n{LAST_LINE}\n",
             STANDARD.encode(document.as_ref())
         );
-        let mut home = fs::DirBuilder::new();
-        home.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut home, 0o700);
         if let Some(path) = file.parent() {
-            home.create(path).map_err(failed)?;
+            let mut home = fs::DirBuilder::new();
+            let created = home.recursive(true).mode(0o700).create(path);
+            created.map_err(failed)?;
         }
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.write(true).create_new(true).mode(0o600);
         let written = options.open(file).and_then(|mut key| {
             key.write_all(text.as_bytes())?;
             key.sync_all()
@@ -131,13 +128,6 @@ pub(super) fn fingerprint(public: &[u8]) -> String {
     format!("SHA256:{}", STANDARD_NO_PAD.encode(digest(&SHA256, public)))
 }
 
-#[cfg(unix)]
 fn is_open(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
     fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_open(_: &Path) -> bool {
-    false
 }

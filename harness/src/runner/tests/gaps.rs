@@ -97,7 +97,6 @@ async fn g24_every_prompt_is_compared_with_its_own_clean_answer() {
     );
 }
 
-#[cfg(unix)]
 #[tokio::test]
 async fn g28_what_is_asked_outside_is_asked_once_for_all_cells() {
     let folder = std::env::temp_dir().join(format!("squall-g28-{}", std::process::id()));

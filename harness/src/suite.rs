@@ -189,13 +189,6 @@ pub fn suite_schema() -> Value {
     describe("Suite", "An agent and what is demanded of it.", root)
 }
 
-/// The JSON Schema of a standalone contract.
-pub fn contract_schema() -> Value {
-    describe("Contract", "Invariants × scenarios.", |value| {
-        contract_alone(value, "")
-    })
-}
-
 /// The JSON Schema of a replay session.
 pub fn replay_schema() -> Value {
     describe(

@@ -175,11 +175,6 @@ impl Activation {
         self.live.load().rules.clone()
     }
 
-    /// Number of fingerprints that the attempts table has dropped.
-    pub fn forgotten_attempts(&self) -> u64 {
-        self.live.load().attempts.forgotten()
-    }
-
     /// The rules and counters of one exchange, from start to end. Cheap.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {

@@ -21,20 +21,10 @@ impl Default for Attempts {
 impl Attempts {
     /// Counts a request; returns its number from 1.
     pub(crate) fn count(&self, fingerprint: Fingerprint) -> u64 {
-        self.with(|table| {
-            let count = table.entry(fingerprint.0, 0);
-            *count += 1;
-            *count
-        })
-    }
-
-    /// Number of dropped fingerprints.
-    pub(crate) fn forgotten(&self) -> u64 {
-        self.with(|table| table.dropped)
-    }
-
-    fn with<T>(&self, act: impl FnOnce(&mut FifoMap<u64, u64>) -> T) -> T {
         // The table is consistent after every step, so a panic elsewhere does not matter.
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = table.entry(fingerprint.0, 0);
+        *count += 1;
+        *count
     }
 }

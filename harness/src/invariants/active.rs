@@ -1,5 +1,7 @@
 //! The families of rules in force, by which `when` selects.
 
+use std::sync::Arc;
+
 use squall_journal::record::RuleRecord;
 use squall_profiles::family::Family;
 use squall_profiles::library::Library;
@@ -32,23 +34,14 @@ pub struct Active {
 impl Active {
     /// The families in chaos. Extended profiles are not resolved here and count as all families.
     pub fn of(chaos: &Profile) -> Self {
-        let mut active = Self::default();
-        if !chaos.extends.is_empty() {
-            return Self {
-                network: true,
-                tool: true,
-                tool_failures: true,
-                llm: true,
-                context: true,
-                conversation: false,
-                connections: true,
-                handshakes: true,
-            };
+        if chaos.extends.is_empty() {
+            return Self::of_rules(&chaos.rules);
         }
-        for rule in &chaos.rules {
-            active.holds(rule);
+        Self {
+            connections: true,
+            handshakes: true,
+            ..Self::of_an_incident()
         }
-        active
     }
 
     /// The families in chaos. Extended profiles from the library are resolved.
@@ -56,14 +49,10 @@ impl Active {
         // The name is removed, because a scenario may have the name of the profile that it extends.
         let mut nameless = chaos.clone();
         nameless.name = None;
-        let Ok(all) = library.rule_set_of(&nameless, tools) else {
-            return Self::of(chaos);
-        };
-        let mut active = Self::default();
-        for rule in all.rules() {
-            active.holds(rule);
+        match library.rule_set_of(&nameless, tools) {
+            Ok(all) => Self::of_rules(all.rules()),
+            Err(_) => Self::of(chaos),
         }
-        active
     }
 
     /// All families, without a rule: a recorded incident may contain any failure.
@@ -78,10 +67,14 @@ impl Active {
         }
     }
 
-    fn holds(&mut self, rule: &Rule) {
-        self.connections |= rule.fault_mode().is_of_the_connection;
-        self.handshakes |= rule.fault_mode().is_of_the_handshake();
-        self.is_hit(rule.family().as_str(), rule.mode());
+    fn of_rules(rules: &[Arc<Rule>]) -> Self {
+        let mut active = Self::default();
+        for rule in rules {
+            active.connections |= rule.fault_mode().is_of_the_connection;
+            active.handshakes |= rule.fault_mode().is_of_the_handshake();
+            active.is_hit(rule.family().as_str(), rule.mode());
+        }
+        active
     }
 
     /// The families of applied rules.

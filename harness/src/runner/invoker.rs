@@ -2,7 +2,6 @@
 
 mod level;
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -140,11 +139,7 @@ impl<'r, 's> Invoker<'r, 's> {
         slots: &[Slot],
         done: mpsc::Sender<JobResult<'p>>,
     ) -> Result<(), RunError> {
-        let waiting: Mutex<VecDeque<_>> = Mutex::new(units.into());
-        let take = || {
-            let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.pop_front()
-        };
+        let take = taken_in_turn(units);
         let work = async |slot: &Slot| {
             while let Some(unit) = take() {
                 let mut previous = None;
@@ -449,6 +444,15 @@ fn marked(prompt: &Prompt, canary: Canary) -> Prompt {
     let mut turns = prompt.turns().to_vec();
     turns[0] = format!("{}\nMy reference is {canary}.", turns[0]);
     Prompt::conversation(turns).unwrap_or_else(|| prompt.clone())
+}
+
+/// Takes the next one, from any slot.
+fn taken_in_turn<T>(all: Vec<T>) -> impl Fn() -> Option<T> {
+    let waiting = Mutex::new(all.into_iter());
+    move || {
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.next()
+    }
 }
 
 /// A channel with capacity for the results of all invocations.

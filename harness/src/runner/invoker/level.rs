@@ -1,8 +1,7 @@
 //! Invokes the agent at a level of load.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use futures_util::future::try_join_all;
@@ -12,7 +11,7 @@ use super::super::jobs::InvocationJob;
 use super::super::plan::LoadLimits;
 use super::super::result::InvocationResult;
 use super::super::{JobResult, RunError};
-use super::{Invoker, Slot};
+use super::{Invoker, Slot, taken_in_turn};
 use crate::agents::InvocationPlace;
 use crate::reach::Seen;
 
@@ -39,11 +38,7 @@ impl Invoker<'_, '_> {
         let level = self.begin(scope, wanted).await?;
         // `None`: there is no limit.
         let until = Instant::now().checked_add(limits.within);
-        let waiting: Mutex<VecDeque<_>> = Mutex::new(jobs.into());
-        let take = || {
-            let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.pop_front()
-        };
+        let take = taken_in_turn(jobs);
         let work = async |slot: &Slot| {
             while let Some(job) = take() {
                 let result = if until.is_some_and(|until| Instant::now() >= until) {

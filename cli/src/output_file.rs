@@ -41,6 +41,12 @@ pub(crate) fn write_private(file: &Path, content: &str) -> Result<(), Failure> {
     written.map_err(|error| Failure::CouldNotRun(not_written(file, &error)))
 }
 
+/// Creates a directory for files, and its parents.
+pub(crate) fn create_directory(directory: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory)
+        .map_err(|error| Failure::could_not(directory.display(), error))
+}
+
 fn not_written(file: &Path, error: &dyn Display) -> String {
     format!(
         "{} cannot be written: {error}; name another file",

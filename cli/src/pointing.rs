@@ -1,6 +1,6 @@
 //! The proxy variables that `env`, `run` and `demo` set.
 
-pub(crate) use squall_harness::agents::pointing::{Variable, encode, quoted, script, variables};
+pub(crate) use squall_harness::agents::pointing::{Variable, encode, script, variables};
 
 use squall_harness::agents::pointing::ShellLanguage;
 

@@ -77,8 +77,7 @@ impl Reports {
     ) -> Result<Vec<PathBuf>, Failure> {
         let mut written = Vec::new();
         if !self.formats.is_empty() {
-            std::fs::create_dir_all(&self.directory)
-                .map_err(|error| Failure::could_not(self.directory.display(), error))?;
+            output_file::create_directory(&self.directory)?;
         }
         for format in &self.formats {
             let file = self.directory.join(self.name(run, *format));

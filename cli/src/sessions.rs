@@ -30,8 +30,7 @@ pub(crate) fn write(
     directory: &Path,
 ) -> Result<Vec<PathBuf>, Failure> {
     if !incidents.is_empty() {
-        std::fs::create_dir_all(directory)
-            .map_err(|error| Failure::could_not(directory.display(), error))?;
+        output_file::create_directory(directory)?;
     }
     let files = incidents.iter().map(|incident| {
         let file = directory.join(format!("{}.yaml", name(&incident.id)?));

@@ -40,7 +40,7 @@ pub use self::html::page_policy;
 pub use self::json::escaped;
 pub(crate) use self::load::breaking;
 pub use self::load::{LOAD, load_levels, load_lines};
-pub use self::next::next_step;
+pub use self::next::{next_step, shell_word};
 pub use self::shown::shown;
 pub(crate) use self::story::{call_name, place};
 pub use self::words::{

@@ -170,10 +170,9 @@ fn write(episode: &Episode, file: PathBuf) -> Result<Option<PathBuf>, Failure> {
 fn report(args: &ExploreArgs, episodes: &[(Episode, Option<PathBuf>)]) -> Result<(), Failure> {
     if args.trial.json {
         let items = episodes.iter().map(|(episode, file)| {
-            let names: Vec<_> = episode.anomalies().into_iter().map(|(_, name)| name).collect();
             json!({
                 "episode": episode.episode, "steps": episode.steps.len(), "new_states": episode.new_states,
-                "anomalies": names, "file": file,
+                "anomalies": names(episode), "file": file,
             })
         });
         return output::json(&json!({ "seed": args.seed(), "items": items.collect::<Vec<_>>() }));
@@ -183,8 +182,7 @@ fn report(args: &ExploreArgs, episodes: &[(Episode, Option<PathBuf>)]) -> Result
     let mut known = Vec::new();
     let mut found = Vec::new();
     for (episode, file) in episodes {
-        let anomalies = episode.anomalies();
-        let names: Vec<_> = anomalies.iter().map(|(_, name)| *name).collect();
+        let names = names(episode);
         let file = file.as_ref().map(|file| file.display().to_string());
         table.row([
             episode.episode.to_string(),
@@ -197,7 +195,7 @@ fn report(args: &ExploreArgs, episodes: &[(Episode, Option<PathBuf>)]) -> Result
             },
             file.unwrap_or_default(),
         ]);
-        for (step, name) in anomalies {
+        for (step, name) in episode.anomalies() {
             if !known.contains(&name) {
                 known.push(name);
                 found.push(format!(
@@ -210,24 +208,22 @@ fn report(args: &ExploreArgs, episodes: &[(Episode, Option<PathBuf>)]) -> Result
     }
     output::print(&format!("{}\n{}", table.render(), found.concat()))?;
     let states: u64 = episodes.iter().map(|(episode, _)| episode.new_states).sum();
-    let anomalies = known.len() as u64;
     let replay = episodes.iter().find_map(|(_, file)| file.as_ref());
     let replay = replay.map(|file| format!("replay: squall explore replay {}\n", file.display()));
     output::print(&format!(
         "\n{}squall explore: {} in {}, {} seed={}\n",
         replay.unwrap_or_default(),
-        anomaly_count(anomalies),
+        count(known.len(), "anomaly"),
         count(episodes.len() as u64, "episode"),
         count(states, "state"),
         args.seed()
     ))
 }
 
-fn anomaly_count(anomalies: u64) -> String {
-    match anomalies {
-        1 => "1 anomaly".to_owned(),
-        more => format!("{more} anomalies"),
-    }
+/// The names of an episode's anomalies.
+fn names(episode: &Episode) -> Vec<&str> {
+    let all = episode.anomalies().into_iter();
+    all.map(|(_, name)| name).collect()
 }
 
 /// Where an anomaly was observed first, and its value.
@@ -272,8 +268,7 @@ async fn replay(args: &ExploreReplayArgs) -> Result<(), Failure> {
     for (number, (_, anomaly)) in now.iter().enumerate().filter(|_| args.shrink) {
         let smallest = shrink(choices.clone(), async |part: &[ActionChoice]| {
             let episode = again(&mut environment, &recorded, part).await?;
-            let mut names = episode.anomalies().into_iter();
-            Ok::<_, Failure>(names.any(|(_, name)| name == *anomaly))
+            Ok::<_, Failure>(names(&episode).contains(anomaly))
         });
         let smallest = smallest.await?;
         let episode = again(&mut environment, &recorded, &smallest).await?;
@@ -311,12 +306,9 @@ fn print_replay(
     replayed: &Episode,
     shrunk: &[Value],
 ) -> Result<(), Failure> {
-    let names = |episode: &Episode| -> Vec<String> {
-        let all = episode.anomalies().into_iter();
-        all.map(|(_, name)| name.to_owned()).collect()
-    };
     let (before, now) = (names(recorded), names(replayed));
-    let (persisting, new): (Vec<_>, Vec<_>) = now.iter().partition(|name| before.contains(name));
+    let (persisting, new): (Vec<&str>, Vec<&str>) =
+        now.iter().partition(|name| before.contains(name));
     let gone: Vec<_> = before.iter().filter(|name| !now.contains(name)).collect();
     let parting = recorded.parting(replayed);
     if args.json {
@@ -327,7 +319,7 @@ fn print_replay(
     let paint = Paint::stdout();
     let mut lines = Vec::new();
     for (step, name) in replayed.anomalies() {
-        let word = if before.iter().any(|known| known == name) {
+        let word = if before.contains(&name) {
             "persists"
         } else {
             "is new"

@@ -92,8 +92,7 @@ fn files(
 fn write(args: &ImportArgs, imported: &Imported) -> Result<(), Failure> {
     let Imported { sessions, unmapped } = imported;
     if !sessions.is_empty() {
-        std::fs::create_dir_all(&args.output)
-            .map_err(|error| Failure::could_not(args.output.display(), error))?;
+        output_file::create_directory(&args.output)?;
     }
     let mut items = Vec::new();
     for session in sessions {

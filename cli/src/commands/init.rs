@@ -7,11 +7,11 @@ use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use serde_json::json;
+use squall_harness::report::shell_word;
 use squall_journal::redact::Redactor;
 
 use crate::args::{DEFAULT_SUITE, InitArgs};
 use crate::failure::Failure;
-use crate::pointing::quoted;
 use crate::render::output;
 use crate::render::paint::Paint;
 
@@ -110,11 +110,9 @@ fn is_json(file: &Path) -> bool {
 /// What to do next; the file's name is quoted for a shell.
 fn next(init: &InitArgs, paint: Paint) -> String {
     let file = init.file.display().to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     let option = match &*file {
         DEFAULT_SUITE => String::new(),
-        plain if plain.chars().all(is_plain) => format!(" -c {plain}"),
-        other => format!(" -c {}", quoted(other, r"'\''")),
+        other => format!(" -c {}", shell_word(other)),
     };
     let missing = if init.command.is_empty() {
         "your agent and its prompts"

@@ -55,7 +55,7 @@ pub(super) fn replay_command(report: &Report, cell: &CellRecord) -> Option<Strin
 }
 
 /// A text as one word of a POSIX shell.
-fn shell_word(text: &str) -> String {
+pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     if text.chars().all(is_plain) {
         return text.to_owned();

@@ -210,6 +210,12 @@ fn document(bytes: &[u8]) -> Result<Value, String> {
         .map_err(|error| format!("line {}: {}", error.position.line, error.message))
 }
 
+/// The entries of a list, or the one value without a list.
+fn entries(value: &Value) -> &[Value] {
+    let list = value.as_array();
+    list.map_or(std::slice::from_ref(value), Vec::as_slice)
+}
+
 /// A text member that is not blank.
 fn words<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
     let text = value.get(name)?.as_str()?;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 use squall_journal::tape::Session;
 
-use super::{Imported, words};
+use super::{Imported, entries, words};
 
 /// The fields of flakestorm's sessions.
 const FIELDS: [&str; 9] = [
@@ -42,10 +42,7 @@ pub(super) fn read(document: &Value, name: &str) -> Result<Imported, String> {
         return Ok(imported);
     }
     let listed = document.pointer("/replays/sessions").unwrap_or(document);
-    let sessions = listed
-        .as_array()
-        .map_or(std::slice::from_ref(listed), |it| it);
-    for listed in sessions {
+    for listed in entries(listed) {
         if let Some(file) = words(listed, "file") {
             imported.leave_out(
                 format!("session {file}"),

@@ -5,15 +5,12 @@ use serde_json::Value;
 use super::langsmith::span_ms;
 use super::message::{TracedCall, user_text};
 use super::trace::{CallKind, Trace};
-use super::{Imported, words};
+use super::{Imported, entries, words};
 
 pub(super) fn read(document: &Value) -> Result<Imported, String> {
     let listed = document.get("data").unwrap_or(document);
-    let traces = listed
-        .as_array()
-        .map_or(std::slice::from_ref(listed), |it| it);
     let mut imported = Imported::default();
-    for one in traces {
+    for one in entries(listed) {
         // A list of traces has only ids of observations.
         let observations = one["observations"].as_array();
         let observations = observations.filter(|all| all.iter().all(Value::is_object)).ok_or(

@@ -284,14 +284,7 @@ impl Span {
         let mut all = std::iter::once(&self.attributes).chain(events);
         let found = all.find_map(|attributes| names.iter().find_map(|name| attributes.get(*name)));
         let value = found.filter(|value| !value.is_null())?;
-        let parsed = value
-            .as_str()
-            .and_then(|text| serde_json::from_str::<Value>(text).ok());
-        Some(
-            parsed
-                .filter(|it| it.is_object() || it.is_array())
-                .unwrap_or_else(|| value.clone()),
-        )
+        Some(written_out(value))
     }
 
     /// Messages whose fields are attributes: `llm.output_messages.0.message.content`.
@@ -314,13 +307,8 @@ impl Span {
     /// Messages in events, one for each: `gen_ai.choice`, `gen_ai.user.message`.
     fn event(&self, name: &str) -> Option<Value> {
         let (_, attributes) = self.events.iter().rev().find(|(event, _)| event == name)?;
-        let parsed = attributes.iter().map(|(name, value)| {
-            let inner = value
-                .as_str()
-                .and_then(|text| serde_json::from_str::<Value>(text).ok());
-            let inner = inner.filter(|it| it.is_object() || it.is_array());
-            (name.clone(), inner.unwrap_or_else(|| value.clone()))
-        });
+        let attributes = attributes.iter();
+        let parsed = attributes.map(|(name, value)| (name.clone(), written_out(value)));
         Some(parsed.collect())
     }
 
@@ -342,6 +330,15 @@ impl Span {
         let found = found.or_else(|| self.messages("gen_ai.completion"));
         found.or_else(|| self.event("gen_ai.choice"))
     }
+}
+
+/// A value; of a text that is JSON of an object or a list, that.
+fn written_out(value: &Value) -> Value {
+    let inner = value
+        .as_str()
+        .and_then(|text| serde_json::from_str(text).ok());
+    let inner = inner.filter(|it: &Value| it.is_object() || it.is_array());
+    inner.unwrap_or_else(|| value.clone())
 }
 
 /// Sets a value in nested maps. A list is a map from number to item until it is [`listed`].

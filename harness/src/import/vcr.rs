@@ -8,7 +8,7 @@ use serde_json::Value;
 use squall_documents::{At, Tree};
 
 use super::http::{HttpExchange, HttpImport, HttpMessage, status};
-use super::{ImportOptions, Imported, words};
+use super::{ImportOptions, Imported, entries, words};
 
 /// Member with the text of a `!!binary` scalar.
 const BINARY: &str = "base64_string";
@@ -60,10 +60,7 @@ fn exchange(interaction: &Value) -> HttpExchange {
 fn message(message: &Value) -> HttpMessage {
     let headers = message["headers"].as_object().into_iter().flatten();
     let headers = headers.flat_map(|(name, values)| {
-        let values = values
-            .as_array()
-            .map_or(std::slice::from_ref(values), |it| it);
-        let values = values.iter().filter_map(Value::as_str);
+        let values = entries(values).iter().filter_map(Value::as_str);
         values.map(|value| (name.clone(), value.to_owned()))
     });
     let body = message.get("body").or_else(|| message.get("content"));

@@ -155,8 +155,9 @@ pub(crate) const METHODS: [(&str, Method); 5] = [
     ("DELETE", Method::DELETE),
 ];
 
-/// Fields that are meaningful only for HTTP agents.
-const ONLY_HTTP: [&str; 5] = [
+/// Fields that are meaningful only for HTTP agents; the first also for chat endpoints.
+const ONLY_HTTP: [&str; 6] = [
+    "headers",
     "method",
     "request_template",
     "response_path",
@@ -248,26 +249,17 @@ fn belongs(fields: &mut Fields<'_, '_>, kind: Type) {
     if kind == Type::OpenAi && !fields.has("model") {
         fields.missing("model", "the model to ask for, like `gpt-4o-mini`");
     }
-    let idle: &[&str] = match kind {
+    let idle = match kind {
         Type::Http => &[],
-        Type::OpenAi => &ONLY_HTTP,
-        Type::Command | Type::Python | Type::LangChain => {
-            if fields.has("headers") {
-                idle(fields, "headers", name);
-            }
-            &ONLY_HTTP
-        }
+        Type::OpenAi => &ONLY_HTTP[1..],
+        Type::Command | Type::Python | Type::LangChain => &ONLY_HTTP[..],
     };
     for field in idle {
         if fields.has(field) {
-            self::idle(fields, field, name);
+            let message = format!("`{field}` does nothing for an agent of type `{name}`");
+            fields.note(field, message);
         }
     }
-}
-
-fn idle(fields: &mut Fields<'_, '_>, field: &str, kind: &str) {
-    let message = format!("`{field}` does nothing for an agent of type `{kind}`");
-    fields.note(field, message);
 }
 
 fn without_effect(fields: &mut Fields<'_, '_>, field: &str, reason: &str) {

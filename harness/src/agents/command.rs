@@ -39,7 +39,7 @@ impl CommandDriver {
         let began = Instant::now();
         let left = self.timeout.saturating_sub(turn.elapsed);
         let environment = self.environment(invocation);
-        let mut answer = match program::run(&self.command, environment, turn.text, left).await {
+        let mut answer = match program::run(&self.command, &environment, turn.text, left).await {
             Ok(ended) if ended.too_long => return Err(AskError::TooLong),
             Ok(ended) => AgentAnswer {
                 error: (!ended.status.success()).then(|| ended.why()),

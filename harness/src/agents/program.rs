@@ -1,6 +1,5 @@
 //! Runs child processes with a text on stdin, and limits their time and output.
 
-use std::ffi::OsStr;
 use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -9,6 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 use super::group::{Group, last_lines};
+use super::pointing::Variable;
 
 /// Most output bytes of a program that are kept; the rest is discarded.
 const LONGEST: usize = 8 << 20;
@@ -43,16 +43,16 @@ pub(crate) enum NotEnded {
 }
 
 /// Runs a program to its end, then kills its remaining descendants. `words` is the program and its arguments.
-pub(crate) async fn run<N: AsRef<OsStr>, V: AsRef<OsStr>>(
+pub(crate) async fn run(
     words: &[String],
-    environment: impl IntoIterator<Item = (N, V)>,
+    environment: &[Variable],
     input: &str,
     within: Duration,
 ) -> Result<Ended, NotEnded> {
     let mut command = Command::new(&words[0]);
     command
         .args(&words[1..])
-        .envs(environment)
+        .envs(environment.iter().cloned())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

@@ -104,7 +104,8 @@ async fn by_command(words: &[String], scope: &str) -> Result<(), ResetError> {
             why,
         })
     };
-    match program::run(words, [("SQUALL_SCOPE", scope)], "", WITHIN).await {
+    let environment = [("SQUALL_SCOPE", scope.to_owned())];
+    match program::run(words, &environment, "", WITHIN).await {
         Ok(ended) if ended.status.success() => Ok(()),
         Ok(ended) => failed(ended.why()),
         Err(NotEnded::TooSlow) => failed(too_slow()),

@@ -14,16 +14,10 @@ pub(super) async fn write(
     seed: u64,
     many: usize,
 ) -> Result<Vec<Prompt>, String> {
-    let input = json!({ "type": kind, "prompt": prompt.turns(), "count": many, "seed": seed });
-    let nothing: [(&str, &str); 0] = [];
-    let ran = program::run(
-        &program.command,
-        nothing,
-        &input.to_string(),
-        program.within,
-    )
-    .await;
-    let output = match ran {
+    let input =
+        json!({ "type": kind, "prompt": prompt.turns(), "count": many, "seed": seed }).to_string();
+    let ran = program::run(&program.command, &[], &input, program.within);
+    let output = match ran.await {
         Ok(ended) if ended.too_long => {
             return Err("the program writes more than 8 MiB".to_owned());
         }

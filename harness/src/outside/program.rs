@@ -14,8 +14,7 @@ pub(super) async fn ask(question: Question) -> Vec<Answered> {
     else {
         return Vec::new();
     };
-    let nothing: [(&str, &str); 0] = [];
-    let reply = match program::run(command, nothing, input, *within).await {
+    let reply = match program::run(command, &[], input, *within).await {
         Ok(ended) if ended.too_long => Err("the program says more than 8 MiB".to_owned()),
         Ok(ended) if !ended.status.success() => Err(ended.why()),
         Ok(ended) => Ok(OutsideReply::Text(ended.stdout_text)),

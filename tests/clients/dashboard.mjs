@@ -1,6 +1,9 @@
 // The dashboard, in a real browser, as a person uses it while an agent calls through the proxy. `--client` names what
 // the person does; `--data` is JSON: the `upstream` of the agent, the folder for `pictures`, tokens.
 
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+
 import { against, browse, call } from './browser.mjs'
 import { flags, run } from './told.mjs'
 
@@ -205,7 +208,7 @@ const visits = {
     }
   },
 
-  // As many exchanges as the proxy gives: the page goes on answering, and does not grow.
+  // About 10,000 exchanges a second, if the machine allows it: the page goes on answering, and does not grow.
   async load (facts, open) {
     const page = await open('/live')
     const session = await page.context().newCDPSession(page)
@@ -213,33 +216,121 @@ const visits = {
       await session.send('HeapProfiler.collectGarbage')
       return (await session.send('Runtime.getHeapUsage')).usedSize
     }
-    await page.evaluate(() => {
-      window.tasks = []
-      new PerformanceObserver(list => window.tasks.push(...list.getEntries().map(one => one.duration))).observe({ type: 'longtask' })
-    })
-    const began = performance.now()
-    let calls = 0
-    const until = seconds => performance.now() - began < seconds * 1000
-    const agents = Array.from({ length: 48 }, async () => {
-      while (until(given.seconds)) { await call(`${given.upstream}/json`, { keep: true }); calls++ }
-    })
+    const begun = performance.now()
+    const at = share => sleep(share * given.seconds * 1000 - (performance.now() - begun))
+    await page.evaluate(watch)
+    await call(`${given.upstream}/json`)
+    // The page reads the stream.
+    await rows(page).first().waitFor()
+    const all = wrk(`${given.upstream}/load`, given.seconds)
     await page.getByText('not shown').waitFor()
-    const early = await heap()
-    let most = 0
-    while (until(given.seconds - 1)) {
-      most = Math.max(most, await rows(page).count())
-      await new Promise(resolve => setTimeout(resolve, 200))
+    await at(1 / 6)
+    facts.heap = [await heap()]
+    await page.evaluate(() => { window.watched.longestTask = window.watched.longestGap = 0 })
+    await at(0.8)
+    const { longestTask, longestGap } = await page.evaluate(() => window.watched)
+    facts.clicks = { explain: await took(async () => {
+      await rows(page).locator('.request a').first().click()
+      await page.locator('#detail h2').waitFor()
+    }) }
+    await at(0.95)
+    facts.heap.push(await heap())
+    facts.wrk = await all
+    // All that went by is shown or counted.
+    const total = await exchanges()
+    await page.waitForFunction(total => window.watched.counted() >= total, total)
+    Object.assign(facts, await page.evaluate(() => ({ ...window.watched, counted: window.watched.counted() })))
+    Object.assign(facts, { total, longestTask, longestGap })
+
+    // Clicks while they come.
+    const again = wrk(`${given.upstream}/load`, 5)
+    await page.waitForFunction(before => window.watched.counted() > before, facts.counted)
+    facts.clicks.pause = await took(async () => {
+      await page.getByRole('link', { name: 'Pause' }).click()
+      await page.getByText('Paused').waitFor()
+    })
+    await call(`${given.upstream}/status/418`)
+    facts.clicks.filter = await took(async () => {
+      await page.getByLabel('Status').fill('4xx')
+      await page.getByRole('button', { name: 'Filter' }).click()
+      await rows(page).getByText('/status/418').waitFor()
+    })
+    await again
+  },
+
+  // 50 exchanges a second: each gets its row. Time from the end of the agent's exchange to its row.
+  async latency (facts, open) {
+    const page = await open('/live')
+    await page.evaluate(watch)
+    const ended = []
+    const calls = []
+    for (let number = 0; number < given.seconds * 50; number++) {
+      calls.push(call(`${given.upstream}/json?number=${number}`, { keep: true }).then(() => {
+        ended[number] = performance.timeOrigin + performance.now()
+      }))
+      await sleep(20)
     }
-    // A click while they come.
-    const clicked = performance.now()
-    await page.getByRole('link', { name: 'Pause' }).click()
-    await page.getByText('Paused').waitFor()
-    facts.clickMs = Math.round(performance.now() - clicked)
-    await Promise.all(agents)
-    facts.rows = most
-    facts.grownBytes = await heap() - early
-    facts.perSecond = Math.round(calls / given.seconds)
-    facts.longTasks = await page.evaluate(() => ({ count: window.tasks.length, longest: Math.round(Math.max(0, ...window.tasks)) }))
+    await Promise.all(calls)
+    await page.waitForFunction(count => Object.keys(window.watched.at).length === count, calls.length)
+    const at = await page.evaluate(() => window.watched.at)
+    const sorted = ended.map((end, number) => at[number] - end).sort((one, other) => one - other)
+    const permille = share => Math.round(sorted[Math.ceil(sorted.length * share / 1000) - 1])
+    facts.latency = { count: sorted.length, p50: permille(500), p99: permille(990), greatest: permille(1000) }
+  }
+}
+
+const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
+
+const took = async act => {
+  const begun = performance.now()
+  await act()
+  return Math.round(performance.now() - begun)
+}
+
+// In a page: what becomes of its rows, and how long it does nothing else.
+function watch () {
+  const watched = window.watched = { shown: 0, most: 0, at: {}, longestTask: 0, longestGap: 0 }
+  const notShown = () => parseInt(document.querySelector('#stream .soft').textContent.replaceAll(',', '')) || 0
+  watched.counted = () => watched.shown + notShown()
+  new PerformanceObserver(list => {
+    watched.longestTask = Math.max(watched.longestTask, ...list.getEntries().map(one => one.duration))
+  }).observe({ type: 'longtask' })
+  let last = performance.now()
+  requestAnimationFrame(function frame () {
+    const now = performance.now()
+    watched.longestGap = Math.max(watched.longestGap, now - last)
+    last = now
+    requestAnimationFrame(frame)
+  })
+  const table = document.querySelector('#rows')
+  new MutationObserver(changes => {
+    const now = performance.timeOrigin + performance.now()
+    for (const row of changes.flatMap(change => [...change.addedNodes])) {
+      if (row.nodeName !== 'TR') continue
+      watched.shown++
+      const number = row.querySelector('a').textContent.match(/number=(\d+)/)?.[1]
+      if (number) watched.at[number] = now
+    }
+    watched.most = Math.max(watched.most, table.childElementCount)
+  }).observe(table, { childList: true })
+}
+
+// wrk through the proxy, at 10,000 requests a second if the machine allows it.
+async function wrk (url, seconds) {
+  const script = new URL('proxied.lua', import.meta.url).pathname
+  const { stdout } = await promisify(execFile)('wrk', ['-t1', '-c60', `-d${seconds}s`, '-s', script, flags.proxy, '--', url, '5'])
+  return JSON.parse(stdout.trim().split('\n').at(-1))
+}
+
+// Exchanges of the daemon so far, once there are no more.
+async function exchanges () {
+  for (let before = -1; ;) {
+    const text = await (await fetch(flags.url + '/metrics')).text()
+    const counts = [...text.matchAll(/^squall_exchanges_total\{.*\} (\d+)$/gm)].map(one => Number(one[1]))
+    const now = counts.reduce((sum, one) => sum + one, 0)
+    if (now === before) return now
+    before = now
+    await sleep(200)
   }
 }
 
@@ -264,14 +355,14 @@ function calling (url) {
   const loop = (async () => {
     while (goes) {
       seen.add(await call(url))
-      await new Promise(resolve => setTimeout(resolve, 20))
+      await sleep(20)
     }
   })()
   const until = async status => {
     const deadline = performance.now() + flags.timeout * 1000
     while (!seen.has(status)) {
       if (performance.now() > deadline) throw new Error(`the agent never got ${status}, but ${[...seen]}`)
-      await new Promise(resolve => setTimeout(resolve, 5))
+      await sleep(5)
     }
   }
   return { seen, until, stop: () => { goes = false; return loop } }
@@ -283,7 +374,7 @@ async function above (page, selector, least) {
   const deadline = performance.now() + flags.timeout * 1000
   while (!(parseFloat(await locator.innerText()) > least)) {
     if (performance.now() > deadline) throw new Error(`${selector} is ${await locator.innerText()}`)
-    await new Promise(resolve => setTimeout(resolve, 20))
+    await sleep(20)
   }
 }
 

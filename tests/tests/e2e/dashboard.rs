@@ -258,24 +258,33 @@ fn what_a_hostile_exchange_says_stays_text() {
     assert!(told["last"].as_str().unwrap().ends_with("/live"), "{told}");
 }
 
+/// `scripts/dashboard-load` runs it for a minute, and reads what it prints.
 #[test]
 fn a_page_keeps_answering_and_does_not_grow_under_all_the_traffic_there_is() {
     let stage = Stage::with(&json!({}), standard::serve);
+    let synthetic = json!({ "tool": "*", "mode": "silent_noop", "match_url": "*/load" });
+    let chaos = json!({ "chaos": { "tool_faults": [synthetic] } });
+    stage.daemon.api.activate("/v1/chaos", &chaos);
     let upstream = format!("http://{}", stage.plain.address);
-    let told = visited(
-        &stage.daemon,
-        "load",
-        &json!({ "upstream": upstream, "seconds": 12 }),
-    );
-    let rows = told["rows"].as_u64().unwrap();
+    let named = std::env::var("SQUALL_DASHBOARD_SECONDS").ok();
+    let seconds: u32 = named.map_or(6, |text| text.parse().unwrap());
+    let data = json!({ "upstream": upstream, "seconds": seconds });
+
+    let mut told = visited(&stage.daemon, "load", &data);
+    assert_eq!(told["counted"], told["total"], "shown or counted: {told}");
+    let rows = told["most"].as_u64().unwrap();
     assert!((100..=200).contains(&rows), "{told}");
-    let grown = told["grownBytes"].as_i64().unwrap();
+    let heap = |index: usize| told["heap"][index].as_i64().unwrap();
+    let grown = heap(1) - heap(0);
     assert!(
         grown < 4 << 20,
         "the page has grown by {grown} bytes: {told}"
     );
-    println!(
-        "{} exchanges a second, click {} ms, {}",
-        told["perSecond"], told["clickMs"], told["longTasks"]
-    );
+    assert_eq!(told["wrk"]["broken"], 0, "{told}");
+
+    let latency = visited(&stage.daemon, "latency", &data)["latency"].take();
+    assert_eq!(latency["count"], seconds * 50, "{latency}");
+    told["latency"] = latency;
+    told["asked"].take();
+    println!("{told}");
 }

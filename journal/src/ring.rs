@@ -172,6 +172,7 @@ mod tests {
         pub(super) outcome: Outcome,
         pub(super) fault: Option<&'static str>,
         pub(super) told_of: Option<&'static str>,
+        pub(super) run: Option<&'static str>,
     }
 
     impl Entry for Seen {
@@ -189,6 +190,7 @@ mod tests {
                 url,
                 status,
                 outcome,
+                run,
                 ..
             } = *self;
             Traits {
@@ -200,6 +202,7 @@ mod tests {
                 url,
                 status,
                 outcome,
+                run,
             }
         }
         fn had_fault(&self, name: &str) -> bool {
@@ -224,6 +227,7 @@ mod tests {
             outcome: Outcome::Ok,
             fault: None,
             told_of: None,
+            run: None,
         }
     }
 

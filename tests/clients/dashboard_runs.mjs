@@ -49,6 +49,9 @@ const visits = {
     await page.evaluate(() => scrollTo(0, 0))
     await picture(page, 'run')
     facts.againstRun = await against(open, path)
+    await page.getByRole('link', { name: 'exchanges', exact: true }).click()
+    await page.locator('#rows tr').first().waitFor()
+    facts.exchanges = { run: await page.getByLabel('Run').inputValue(), rows: await page.locator('#rows tr').count() }
 
     await start(page, 'weather', { seed: '8' })
     await verdict(page, 'passed')

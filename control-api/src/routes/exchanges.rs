@@ -28,6 +28,7 @@ pub(super) fn filter(caller: &Caller, params: &mut Params) -> Filter {
             "a status like 503, 5xx or none",
             StatusFilter::parse,
         ),
+        run: params.take("run"),
         since_ms: None,
     }
 }

@@ -249,6 +249,11 @@ fn page(filter: &Filter, before: Option<ExchangeId>, limit: usize) -> SqlStateme
         query.push(" AND ");
         contains(&mut query, "tools", &format!("\n{tool}\n"));
     }
+    if let Some(run) = &filter.run {
+        query.push(" AND ");
+        // Within a text of the entry, its quotes would be escaped.
+        contains(&mut query, "entry", &format!("\"run\":{}", json!(run)));
+    }
     if let Some(host) = &filter.host {
         let host = storable(&host.to_ascii_lowercase());
         query.push(" AND (host = ").push_bind(host.clone());

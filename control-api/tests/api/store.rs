@@ -485,11 +485,13 @@ fn varied() -> Vec<ExchangeRecord> {
         json!("a\0b"),
         json!("book a room"),
     ];
+    let runs = [json!(null), json!("r-1"), json!("r-2")];
     let more = [json!([]), json!(["search", "line feed"])];
     let varied = (0..96_u64).map(|ms| {
         let pick = |of: usize, step: u64| usize::try_from(ms / step).expect("small") % of;
         exchange(1_000 + ms, |record| {
             record["url"] = json!(urls[pick(urls.len(), 1)]);
+            record["run"] = runs[pick(runs.len(), 4)].clone();
             record["rules"] = rules[pick(rules.len(), 2)].clone();
             record["status"] = statuses[pick(statuses.len(), 3)].clone();
             record["more_tools"] = more[pick(more.len(), 3)].clone();
@@ -541,6 +543,9 @@ fn filters() -> Vec<Filter> {
     ] {
         add(&|filter| filter.host = text(host));
     }
+    for run in ["r-1", "r-2", "r", "\""] {
+        add(&|filter| filter.run = text(run));
+    }
     for status in ["200", "5xx", "none", "2xx", "999"] {
         add(&|filter| filter.status = StatusFilter::parse(status));
     }
@@ -580,6 +585,7 @@ impl Entry for HeldExchange {
             url: &record.url,
             status: record.status,
             outcome: record.outcome,
+            run: record.run.as_deref(),
         }
     }
 

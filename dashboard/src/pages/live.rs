@@ -17,7 +17,7 @@ use crate::text;
 use crate::visit::{PageContent, PageResult, Visit, fragment};
 
 /// The filters of exchanges, as the API names them.
-const FILTERS: [&str; 6] = ["scope", "kind", "tool", "host", "fault", "status"];
+const FILTERS: [&str; 7] = ["scope", "kind", "tool", "host", "fault", "status", "run"];
 
 /// Exchanges that the page begins with.
 const FIRST: &str = "50";
@@ -112,6 +112,7 @@ fn filter_form(visit: &Visit) -> Markup {
             (text("scope", "Scope", &visit.caller.default_scope))
             (text("fault", "Fault", "* or a mode"))
             (text("status", "Status", "503, 5xx, none"))
+            @if visit.param("run").is_some() { (text("run", "Run", "")) }
             button { "Filter" }
             @if !filters(visit).is_empty() { a.button.quiet href="/live" { "Clear" } }
         }

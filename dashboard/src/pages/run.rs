@@ -79,6 +79,7 @@ fn facts(run: &RunRecord) -> Markup {
             (run.kind.as_str()) " · seed " (run.seed) " · created " (time(&run.created_at)) " UTC"
             @if let Some(by) = &run.created_by { " by " (by) }
             @if let Some(by) = &run.approved_by { " · approved by " (by) }
+            " · " a href=(with_query("/live", &[("run", &run.id)])) { "exchanges" }
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Traits<'a> {
     pub status: Option<u16>,
     /// How it ended, or [`Outcome::Open`].
     pub outcome: Outcome,
+    /// Id of its run.
+    pub run: Option<&'a str>,
 }
 
 impl Traits<'_> {
@@ -53,6 +55,8 @@ pub struct Filter {
     pub fault: Option<String>,
     /// Status that the agent got.
     pub status: Option<StatusFilter>,
+    /// Id of its run.
+    pub run: Option<String>,
     /// Started at this time or later, milliseconds since 1970.
     pub since_ms: Option<u64>,
 }
@@ -101,6 +105,7 @@ impl Filter {
             && self.kind.is_none_or(|kind| kind == it.kind)
             && wants(&self.tool, &|tool| it.is_of(tool) || entry.told_of(tool))
             && (self.status).is_none_or(|status| status.holds(it.status, it.outcome))
+            && wants(&self.run, &|run| it.run == Some(run))
             && wants(&self.host, &|host| is_at_host(it.url, host))
             && wants(&self.fault, &|fault| entry.had_fault(fault))
     }
@@ -145,6 +150,7 @@ mod tests {
             url: "https://API.example:8443/v1?q=x",
             status: Some(503),
             fault: Some("error"),
+            run: Some("r1"),
             ..seen(1000)
         };
         let all = Filter {
@@ -155,6 +161,7 @@ mod tests {
             tool: Some("search".into()),
             fault: Some("error".into()),
             status: Some(StatusFilter::Class(5)),
+            run: Some("r1".into()),
             since_ms: Some(1000),
         };
         let entry = |change: fn(&mut Seen)| {
@@ -181,6 +188,8 @@ mod tests {
             entry(|it| it.tool = Some("mail")),
             entry(|it| it.fault = Some("slow")),
             entry(|it| it.status = Some(400)),
+            entry(|it| it.run = None),
+            entry(|it| it.run = Some("r2")),
             entry(|it| it.id = seen(999).id),
         ] {
             assert!(!all.holds(&other), "{other:?}");

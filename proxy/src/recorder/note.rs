@@ -416,6 +416,7 @@ impl Entry for ExchangeNote {
             url: &self.url,
             status: self.status.map(|status| status.as_u16()),
             outcome: self.outcome,
+            run: self.run.as_ref().map(|run| &**run.id()),
         }
     }
 

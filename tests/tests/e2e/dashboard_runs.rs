@@ -153,6 +153,13 @@ fn a_run_is_started_watched_read_compared_approved_and_cancelled() {
             "{format}: {told}"
         );
     }
+    let run = text(&told["exchanges"], "run");
+    let path = format!("/v1/exchanges?run={run}&limit=1000");
+    let of_run = stage.daemon.api.get(&path)["items"].clone();
+    let of_run = of_run.as_array().unwrap();
+    assert!(of_run.iter().all(|one| one["run"] == run), "{of_run:#?}");
+    assert!(!of_run.is_empty());
+    assert_eq!(told["exchanges"]["rows"], of_run.len());
     assert_ne!(
         told["styled"], "rgba(0, 0, 0, 0)",
         "the report's own policy admits its style"

@@ -122,11 +122,7 @@ pub(crate) async fn run_suite(
     let (run, closing) = (&finished.run, render::closing(&finished.run));
     if finished.interrupted {
         finished.host.close().await;
-        if trial.json {
-            output::report_line(&closing);
-        } else {
-            output::line(&closing)?;
-        }
+        print(trial, run, &finished.document, &closing)?;
         return Err(Failure::Interrupted);
     }
     let mut written = reports.write(finished.host.client(), run).await;
@@ -146,16 +142,26 @@ pub(crate) async fn run_suite(
         .map(|file| format!("report: {}\n", file.display()))
         .collect();
     let files = files.concat() + &replays;
-    if trial.json {
-        output::json(&finished.document)?;
-        output::report(&format!("{files}{closing}"));
-    } else {
-        output::print(&render::whole(run, Paint::stdout()))?;
-        output::print(&format!("\n{files}{closing}\n"))?;
-    }
+    print(trial, run, &finished.document, &format!("{files}{closing}"))?;
     verdict(run)?;
     ended?;
     written.map(drop)
+}
+
+/// Prints a run, also as `document`, and its last lines; as JSON, the last lines are on stderr.
+fn print(
+    trial: &TrialArgs,
+    run: &RunRecord,
+    document: &Value,
+    closing: &str,
+) -> Result<(), Failure> {
+    if trial.json {
+        output::json(document)?;
+        output::report(closing);
+        return Ok(());
+    }
+    output::print(&render::whole(run, Paint::stdout()))?;
+    output::print(&format!("\n{closing}\n"))
 }
 
 /// Writes the failed invocations of a run as replay sessions; returns a line that reports it, if there are any.

@@ -1,10 +1,13 @@
 //! `squall load`: agents that retry in different ways, under one rate limit.
 
 use std::net::SocketAddr;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
+use squall_tests::daemon::{pid, start};
 use squall_tests::upstream::standard;
 use squall_tests::{Daemon, Upstream, Wire};
 
@@ -245,4 +248,44 @@ fn an_agent_whose_calls_carry_no_scope_is_measured_level_by_level() {
         warnings.contains("they are counted for each level"),
         "{warnings}"
     );
+}
+
+#[test]
+fn a_load_run_that_is_interrupted_prints_the_levels_that_ended() {
+    let (daemon, desk) = (Daemon::start(&json!({})), Desk::new());
+    let server = format!("http://{}", daemon.api.address);
+    for options in [&["--json"][..], &[]] {
+        let invocations = AtomicU64::new(0);
+        // It answers the clean baseline and the ten invocations of the first level.
+        let agent = Upstream::start(None, move |mut connection| {
+            while connection.request().is_some() {
+                if invocations.fetch_add(1, Ordering::SeqCst) >= 11 {
+                    connection.hold();
+                    return;
+                }
+                let body = json!({ "output": "It is sunny." }).to_string();
+                let body = standard::whole("200 OK", "application/json", body.as_bytes());
+                connection.send(body);
+            }
+        });
+        let file = desk.directory.path().join("suite.yaml");
+        std::fs::write(file, suite(&agent)).unwrap();
+        let arguments = ["load", "--concurrency", "1..2", "--server", &server];
+        let mut command = desk.squall(&[&arguments, options].concat());
+        let (child, _, _lines) = start(command.stdout(Stdio::piped()));
+        agent.wait_for_requests(12);
+        kill_process(pid(&child), Signal::INT).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "{output:?}");
+        let out = String::from_utf8(output.stdout).unwrap();
+        if options.is_empty() {
+            assert!(out.contains("10 of 10, 100 %"), "{out}");
+            continue;
+        }
+        let run: Value = serde_json::from_str(&out).expect(&out);
+        assert_eq!(run["state"], "cancelled", "{run:#}");
+        let levels = run["load"]["levels"].as_array().unwrap();
+        assert_eq!(levels.len(), 1, "{run:#}");
+        assert_eq!(levels[0]["invocations"], 10, "{run:#}");
+    }
 }

@@ -203,24 +203,29 @@ impl Store {
     /// Deletes some of the finished runs beyond the newest `most` of each workspace, with their events. Returns
     /// whether there are more.
     pub(super) async fn prune_runs(&self, most: u64) -> Result<bool, StoreError> {
-        let prune = sql(format!(
-            "DELETE FROM runs WHERE id IN (SELECT id FROM (SELECT id, ROW_NUMBER() OVER \
+        let old = sql(format!(
+            "SELECT id FROM (SELECT id, ROW_NUMBER() OVER \
              (PARTITION BY workspace ORDER BY id DESC) AS place FROM runs \
              WHERE lease_until IS NULL) AS ended WHERE place > $1 \
-             ORDER BY id LIMIT {PRUNED_AT_ONCE}) RETURNING id"
-        ))
-        .bind(signed(most));
+             ORDER BY id LIMIT {PRUNED_AT_ONCE}"
+        ));
+        let old: Vec<(String,)> = self.read(old.bind(signed(most))).await?;
+        if old.is_empty() {
+            return Ok(false);
+        }
         self.bounded(async {
             let mut transaction = self.begin().await?;
-            let pruned: Vec<(String,)> = prune.rows(&mut *transaction).await?;
-            for (run,) in &pruned {
-                sql("DELETE FROM run_exchanges WHERE run = $1")
-                    .bind(run)
-                    .execute(&mut *transaction)
-                    .await?;
+            for (run,) in &old {
+                for delete in [
+                    "DELETE FROM runs WHERE id = $1",
+                    "DELETE FROM run_exchanges WHERE run = $1",
+                ] {
+                    let delete = sql(delete).bind(run);
+                    delete.execute(&mut *transaction).await?;
+                }
             }
             transaction.commit().await?;
-            Ok(pruned.len() >= PRUNED_AT_ONCE)
+            Ok(old.len() >= PRUNED_AT_ONCE)
         })
         .await
     }

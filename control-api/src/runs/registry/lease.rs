@@ -18,6 +18,9 @@ const LEASE: Duration = Duration::from_secs(10);
 /// Interval between renewals.
 const RENEW: Duration = Duration::from_secs(2);
 
+/// Every how many intervals a daemon without unfinished runs looks for expired leases.
+const IDLE: u32 = 5;
+
 impl Runs {
     /// Marks runs as errored that a previous process of this daemon left, and those of ended one-command daemons
     /// on the same store.
@@ -28,12 +31,18 @@ impl Runs {
         self.give_up(Abandoned::Expired, why).await
     }
 
-    /// Renews this daemon's lease and marks runs of expired ones as errored, until `stopping`. Idle without
-    /// unfinished runs.
+    /// Renews this daemon's leases and marks runs of expired ones as errored, until `stopping`. Without unfinished
+    /// runs, it looks less often: many idle daemons may share a store.
     pub async fn keep_leases(self: Arc<Self>, stopping: CancellationToken) {
         let keeping = async {
+            let mut idle = 0;
             loop {
                 tokio::time::sleep(RENEW).await;
+                let is_idle = self.active().is_empty();
+                idle = if is_idle { (idle + 1) % IDLE } else { 0 };
+                if idle != 0 {
+                    continue;
+                }
                 if let Err(error) = self.renew().await {
                     tracing::warn!("leases of runs are not renewed: {error}");
                 }

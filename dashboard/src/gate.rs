@@ -148,6 +148,7 @@ fn finish(visit: &Visit, mut response: Response) -> Response {
         } else {
             fragment(layout::page(visit, &page))
         };
+        *response.status_mut() = status;
     }
     if Sessions::of(&visit.parts.headers).is_none() && !response.headers().contains_key(SET_COOKIE)
     {

@@ -54,6 +54,7 @@ pub(crate) fn page(visit: &Visit, page: &PageContent) -> Markup {
                         form method="post" action="/stop" hx-post="/stop" hx-target="#status" hx-swap="innerHTML" {
                             (csrf(visit))
                             button.stop { "Stop all chaos" }
+                            @if visit.caller.fleet { button.stop name="fleet" value="true" { "Stop in all daemons" } }
                         }
                     }
                 }

@@ -22,6 +22,9 @@ pub(crate) struct Visitor {
     role: String,
     pub(crate) workspace: String,
     pub(crate) default_scope: String,
+    /// Whether the daemon belongs to a fleet.
+    #[serde(default)]
+    pub(crate) fleet: bool,
 }
 
 impl Visitor {

@@ -49,6 +49,10 @@ const visits = {
     facts.explained = await detail.innerText()
     facts.focused = await page.evaluate(() => document.activeElement.textContent)
     facts.curl = await detail.locator('#curl').textContent()
+    const still = await open(await page.locator('#rows a').first().getAttribute('href'), { javaScriptEnabled: false })
+    await still.getByText('curl', { exact: true }).click()
+    facts.curlShown = await still.locator('#curl').innerText()
+    await still.context().close()
     await detail.getByRole('button', { name: 'Record scope faulty' }).click()
     await detail.getByText('runs').waitFor()
     await call(`${given.upstream}/json?recorded`, { scope: 'faulty', headers: { authorization: 'Bearer sk-very-secret-0123456789' } })
@@ -119,6 +123,18 @@ const visits = {
     await agent.stop()
   },
 
+  // The chaos of this daemon ends, then that of all daemons.
+  async fleet (facts, open) {
+    const page = await open('/chaos')
+    await page.getByRole('button', { name: 'Stop all chaos' }).click()
+    await page.getByText('No chaos is in force.').waitFor()
+    facts.there = (await (await fetch(given.there + '/v1/chaos')).json()).profile
+    const stopped = page.waitForResponse(response => response.url().endsWith('/stop'))
+    await page.getByRole('button', { name: 'Stop in all daemons' }).click()
+    facts.stopped = (await stopped).status()
+    facts.against = await against(open, '/chaos')
+  },
+
   // Each role sees what it may do, and what it may not do is refused whoever asks.
   async login (facts, open) {
     const as = async (token, path) => {
@@ -147,6 +163,19 @@ const visits = {
       await post(viewer, '/chaos', { ...switched, csrf: own }),
       await post(viewer, '/stop', { csrf: own })
     ]
+    await viewer.goto(flags.url + '/profiles')
+    facts.viewerProfiles = await viewer.locator('main :is(button, a.button)').allInnerTexts()
+    await viewer.goto(flags.url + '/profiles/api_outage')
+    const editor = viewer.locator('.cm-content')
+    const before = await editor.innerText()
+    await editor.click()
+    await viewer.keyboard.type('x')
+    facts.viewerTyped = await editor.innerText() !== before
+    facts.viewerProfile = await viewer.locator('main button').allInnerTexts()
+    facts.viewerSaves = []
+    for (const action of ['save', 'delete']) {
+      facts.viewerSaves.push(await post(viewer, '/profiles/api_outage', { action, text: before, tag: '', csrf: own }))
+    }
     const operator = await as(given.operator, '/chaos')
     facts.operatorButtons = await operator.getByRole('button').allInnerTexts()
     facts.cookies = (await operator.context().cookies()).map(({ name, httpOnly, sameSite, path }) => ({ name, httpOnly, sameSite, path }))

@@ -117,7 +117,9 @@ fn actions(visit: &Visit, exchange: &ExchangeRecord, proxy: &str) -> Markup {
             }
         }
         div #told aria-live="polite" {}
-        pre #curl hidden { (curl(exchange, proxy)) }
+        @if exchange.method != "CONNECT" {
+            details { summary { "curl" } pre #curl { (curl(exchange, proxy)) } }
+        }
     }
 }
 

@@ -13,10 +13,13 @@ pub(crate) async fn status(visit: Visit) -> PageResult {
     )))
 }
 
-/// Ends all chaos that the visitor may end. It waits for nothing else.
+/// Ends all chaos that the visitor may end, on request in all daemons of the fleet. It waits for nothing else.
 pub(crate) async fn stop(visit: Visit) -> PageResult {
-    let ends = visit.api.send(Method::DELETE, "/v1/chaos?all=true", None);
-    ends.await?;
+    let path = match visit.field("fleet") {
+        "true" => "/v1/chaos?all=true&fleet=true",
+        _ => "/v1/chaos?all=true",
+    };
+    visit.api.send(Method::DELETE, path, None).await?;
     if visit.is_partial {
         let ended = fragment(html! { span.tag { "No chaos" } });
         // The page reads again what is in force.

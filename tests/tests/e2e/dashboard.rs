@@ -1,6 +1,7 @@
 //! The dashboard in Chromium, as a person uses it while an agent calls through the proxy.
 
 use serde_json::{Value, json};
+use squall_tests::postgres::Postgres;
 use squall_tests::program::{client, told};
 use squall_tests::upstream::standard;
 use squall_tests::{Daemon, Stage, Wire};
@@ -113,6 +114,8 @@ fn exchanges_appear_as_they_end_and_a_click_explains_one() {
         curl.starts_with("curl -g -X 'GET' 'http://") && curl.ends_with(&proxy),
         "{curl}"
     );
+    let shown = told["curlShown"].as_str().unwrap();
+    assert!(shown.starts_with("curl -g -X 'GET' 'http://"), "{shown}");
     let recorded = told["recorded"].as_str().unwrap();
     assert!(
         recorded.contains("authorization") && recorded.contains("the upstream"),
@@ -179,6 +182,25 @@ fn new_token(daemon: &Daemon, by: Option<&str>, token: &Value) -> String {
 }
 
 #[test]
+fn chaos_is_stopped_in_all_daemons_of_a_fleet() {
+    let server = Postgres::start();
+    let config = json!({ "store": { "url": server.database("squall") } });
+    let [here, there] = [(); 2].map(|()| Daemon::start(&config));
+    let profile = json!({ "profile": "api_outage" });
+    for daemon in [&here, &there] {
+        let put = daemon.api.call("PUT", "/v1/chaos", Some(&profile));
+        assert_eq!(put.status, 200, "{}", put.text());
+    }
+    let data = json!({ "there": format!("http://{}", there.api.address) });
+    let told = visited(&here, "fleet", &data);
+    assert_eq!(told["there"], "api_outage");
+    assert_eq!(told["stopped"], 200);
+    there.api.wait("the end of chaos", || {
+        (there.api.get("/v1/chaos")["profile"] == "none").then_some(())
+    });
+}
+
+#[test]
 fn a_role_sees_what_it_may_do_and_forged_forms_are_refused() {
     let daemon = Daemon::start(&json!({}));
     let admin = new_token(&daemon, None, &json!({ "name": "boss", "role": "admin" }));
@@ -200,7 +222,14 @@ fn a_role_sees_what_it_may_do_and_forged_forms_are_refused() {
         "{told}"
     );
     assert_eq!(told["viewerPosts"], json!([403, 403]));
-    assert_eq!(texts(&told["operatorButtons"])[0], "Stop all chaos");
+    assert_eq!(told["viewerProfiles"], json!([]));
+    assert_eq!(told["viewerTyped"], false);
+    let only = json!(["Compare with the current text"]);
+    assert_eq!(told["viewerProfile"], only);
+    assert_eq!(told["viewerSaves"], json!([403, 403]));
+    let buttons = texts(&told["operatorButtons"]);
+    assert_eq!(buttons[0], "Stop all chaos");
+    assert!(!buttons.contains(&"Stop in all daemons"), "{buttons:?}");
     let cookie =
         json!([{ "name": "squall_session", "httpOnly": true, "sameSite": "Strict", "path": "/" }]);
     assert_eq!(told["cookies"], cookie);

@@ -208,6 +208,9 @@ async fn a_run_ends_as_its_runner_says_and_leaves_no_chaos() {
         (Word::Panic, "errored", Value::Null),
     ] {
         let bench = Bench::new().await;
+        let counted = format!("squall_runs_total{{kind=\"chaos\",state=\"{state}\"}}");
+        let metrics = bench.api.state.metrics.render().expect("renders");
+        assert!(metrics.contains(&format!("{counted} 0")), "{metrics}");
         let path = bench.ask().await;
         bench.begun().await;
         let running = bench.show(&path).await;
@@ -230,7 +233,7 @@ async fn a_run_ends_as_its_runner_says_and_leaves_no_chaos() {
         assert_eq!(over["coverage"]["cells"], 1);
         assert_eq!(over["error"] != Value::Null, state == "errored", "{over}");
         assert_eq!(bench.show(&scope).await["inherited"], true);
-        let counted = format!("squall_runs_total{{kind=\"chaos\",state=\"{state}\"}} 1");
+        let counted = format!("{counted} 1");
         eventually("the run counted", async || {
             let metrics = bench.api.state.metrics.render().expect("renders");
             metrics.contains(&counted).then_some(())

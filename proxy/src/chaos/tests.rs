@@ -203,6 +203,31 @@ fn canaries_are_searched_for_until_new_chaos_is_put_in_force() {
 }
 
 #[test]
+fn metrics_have_the_times_of_chaos_and_its_faults_before_the_first() {
+    let bench = bench();
+    bench.put_for("a", Some(Duration::from_mins(1)));
+    bench.put_for("b", Some(Duration::from_mins(2)));
+    let text = bench.metrics.render().expect("renders");
+    let value = |series: &str| -> i64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(series));
+        let value = line.unwrap_or_else(|| panic!("no {series} in\n{text}"));
+        value.trim().parse().expect("a number")
+    };
+    let faults = "{family=\"tool_faults\",mode=\"error\",profile=\"inline\"}";
+    assert_eq!(value(&format!("squall_faults_injected_total{faults}")), 0);
+    let time = |name| {
+        value(&format!(
+            "squall_chaos_{name}_timestamp_seconds{{profile=\"inline\"}}"
+        ))
+    };
+    let lasts = time("expires") - time("started");
+    assert!((120..=180).contains(&lasts), "{lasts}");
+    bench.put_for("a", None);
+    let text = bench.metrics.render().expect("renders");
+    assert!(!text.contains("squall_chaos_expires_timestamp_seconds{"));
+}
+
+#[test]
 fn one_call_ends_all_chaos_and_says_so_for_each_scope() {
     let bench = bench();
     bench.put(DEFAULT_SCOPE, TWO_RULES);

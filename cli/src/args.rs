@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use self::judging::{
-    CertificateArgs, CertificateCommand, ChaosArgs, ContractCommand, DEFAULT_SUITE, ExploreArgs,
-    ExploreCommand, ExploreReplayArgs, InitArgs, LoadArgs, MutateArgs, ReplayRunArgs, ReportArgs,
-    SiteArgs, SuiteArgs, TrialArgs, VerifyArgs,
+    CertificateArgs, CertificateCommand, ChaosArgs, ContractCommand, ContractRunArgs,
+    DEFAULT_SUITE, ExploreArgs, ExploreCommand, ExploreReplayArgs, InitArgs, LoadArgs, MutateArgs,
+    ReplayRunArgs, ReportArgs, SiteArgs, SuiteArgs, TrialArgs, VerifyArgs,
 };
 pub(crate) use self::objects::{
     AuditCommand, ExplainArgs, ExportArgs, ImportArgs, OffArgs, ProfileCommand, ReadArgs,

@@ -366,7 +366,8 @@ fn body(request: &RunRequest<'_>, suite: &LocalSuite) -> Value {
     });
     let mut secrets = suite.secrets.clone();
     secrets.extend(request.variables.clone());
-    if !secrets.is_empty() {
+    // Every daemon of a spread run has values of its own.
+    if !secrets.is_empty() && !request.options.contains_key("spread") {
         body["secrets"] = json!(secrets);
     }
     body

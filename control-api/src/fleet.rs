@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use squall_profiles::glob::Glob;
 use squall_profiles::profile::NONE;
 use squall_proxy::chaos::{Chaos, PutError};
 use squall_proxy::metrics::Metrics;
@@ -38,7 +39,7 @@ const REPORT: Duration = Duration::from_secs(4);
 const JITTER: u64 = 2000;
 
 /// A daemon without a report for this time is away.
-pub(crate) const AWAY: Duration = Duration::from_secs(15);
+const AWAY: Duration = Duration::from_secs(15);
 
 /// Most scopes in a report.
 const SHOWN: usize = 50;
@@ -60,6 +61,23 @@ pub(crate) struct DaemonReport {
     pub(crate) in_force: Vec<ScopeProfile>,
     /// Chaos of the fleet that it could not apply, with the reason.
     pub(crate) problems: Vec<String>,
+    /// Globs over the suites whose scenarios it executes in spread runs.
+    #[serde(default)]
+    pub(crate) takes: Vec<String>,
+}
+
+impl DaemonReport {
+    /// The last report of a daemon.
+    pub(crate) fn of(daemon: &FleetDaemonRow) -> Self {
+        serde_json::from_str(&daemon.record).unwrap_or_default()
+    }
+}
+
+impl FleetDaemonRow {
+    /// Whether the daemon has not reported for too long.
+    pub(crate) fn is_away(&self) -> bool {
+        self.silent_ms > i64::try_from(AWAY.as_millis()).unwrap_or(i64::MAX)
+    }
 }
 
 /// The chaos in force for a scope.
@@ -89,6 +107,8 @@ pub struct FleetParts {
     pub address: SocketAddr,
     /// Version of Squall.
     pub version: &'static str,
+    /// Suites whose scenarios it executes in spread runs.
+    pub takes: Vec<Glob>,
 }
 
 /// A daemon's place in the fleet.
@@ -276,6 +296,9 @@ impl Fleet {
             problems: problems
                 .map(|(scope, why)| format!("{scope}: {why}"))
                 .collect(),
+            takes: (parts.takes.iter())
+                .map(|glob| glob.as_str().to_owned())
+                .collect(),
         };
         let generation = applied.generation.unwrap_or(0);
         drop(applied);
@@ -292,6 +315,24 @@ impl Fleet {
     ) -> Result<(i64, Vec<FleetChaos>, Vec<FleetDaemonRow>), StoreError> {
         let (newest, rows) = self.parts.store.fleet_chaos().await?;
         Ok((newest, rows, self.parts.store.fleet_daemons().await?))
+    }
+
+    /// Whether this daemon executes scenarios of any suite.
+    pub(crate) fn takes_any(&self) -> bool {
+        !self.parts.takes.is_empty()
+    }
+
+    /// Whether this daemon executes scenarios of this suite.
+    pub(crate) fn takes(&self, suite: &str) -> bool {
+        self.parts.takes.iter().any(|glob| glob.matches(suite))
+    }
+
+    /// Whether a daemon executes scenarios of this suite, by its last report.
+    pub(crate) async fn is_taken(&self, suite: &str) -> Result<bool, StoreError> {
+        let daemons = self.parts.store.fleet_daemons().await?.into_iter();
+        let mut present = daemons.filter(|daemon| !daemon.is_away());
+        let matches = |glob: &String| Glob::new(glob).is_ok_and(|glob| glob.matches(suite));
+        Ok(present.any(|daemon| DaemonReport::of(&daemon).takes.iter().any(matches)))
     }
 
     /// Removes this daemon from the list.

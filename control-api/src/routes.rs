@@ -39,6 +39,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::TraceLayer;
 use tracing::Span;
 
+pub(crate) use self::runs::order;
 use crate::access::{AccessRule, Guard, Needs, TokenRole};
 use crate::dispatch::{self, Dispatch};
 use crate::idempotency::Keys;

@@ -1,6 +1,6 @@
 //! Runs: an agent is invoked under chaos, and its invariants are judged.
 //!
-//! A run is executed by the daemon that accepted it. The posted document becomes a spec. The [registry](Runs)
+//! A run is executed by the daemon that accepted it; a spread run shares its scenarios with others. The posted document becomes a spec. The [registry](Runs)
 //! writes it and queues it, until approval if the config requires that. The harness executes and judges it. Every
 //! state and event of a run is stored before it is reported.
 //!
@@ -23,6 +23,7 @@ mod stop;
 pub(crate) mod validation;
 
 pub use self::daemon_id::DaemonId;
+pub(crate) use self::registry::RunOrder;
 pub use self::registry::{Runs, RunsParts};
 use crate::problem::ApiProblem;
 use crate::store::DEFAULT_WORKSPACE;

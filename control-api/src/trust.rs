@@ -80,6 +80,11 @@ impl SentVariables {
         Self(values)
     }
 
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Reads the field `secrets`. Errors repeat neither names nor values, since these may be swapped.
     pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Self {
         let read = fields.field("secrets", "", |value| {

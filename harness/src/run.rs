@@ -111,6 +111,9 @@ pub struct RunRecord {
     pub reason: Option<String>,
     /// Id of the daemon that executes the run.
     pub daemon: String,
+    /// The spread run of which this one executes a scenario; absent in other runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<PartOf>,
     /// The documents of the run, with their versions.
     pub documents: Vec<DocumentVersion>,
     /// The agent: its type, and its address or command, without secrets; `null` if unknown.
@@ -226,6 +229,15 @@ impl CoverageRecord {
     pub fn and_tried(&mut self, agent_invocations: u64, rules_applied: u64) {
         self.agent_invocations = self.agent_invocations.max(agent_invocations);
         self.rules_applied = self.rules_applied.max(rules_applied);
+    }
+
+    /// Adds what another run executed.
+    pub fn add(&mut self, other: &Self) {
+        self.cells += other.cells;
+        self.chaos_cells += other.chaos_cells;
+        self.exercised += other.exercised;
+        self.rules_applied += other.rules_applied;
+        self.agent_invocations += other.agent_invocations;
     }
 }
 
@@ -343,6 +355,18 @@ pub struct ScenarioRecord {
     /// Its rules, one line each, with their parameters and the texts that they inject.
     #[serde(default)]
     pub rules: Vec<String>,
+    /// Id of the daemon that executed it in a spread run; absent in other runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daemon: Option<String>,
+}
+
+/// The place of a part in a spread run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PartOf {
+    /// Id of the spread run.
+    pub run: String,
+    /// The scenario that the part executes.
+    pub scenario: String,
 }
 
 /// The agent's recovery rate for one family of faults.

@@ -22,6 +22,7 @@ mod invoker;
 mod jobs;
 mod judge;
 mod loading;
+mod merged;
 mod no_fault;
 mod outcome;
 mod plan;
@@ -46,6 +47,7 @@ pub use self::concurrency::ConcurrencyRange;
 pub use self::execute::{Execute, Executor, RunContext};
 use self::invoker::Invoker;
 use self::jobs::InvocationJob;
+pub use self::merged::merged;
 pub use self::outcome::RunResult;
 #[cfg(test)]
 pub(crate) use self::plan::RunPart;

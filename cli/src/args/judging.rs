@@ -292,10 +292,19 @@ fn concurrency(text: &str) -> Result<String, String> {
     text.parse::<ConcurrencyRange>().map(|_| text.to_owned())
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ContractRunArgs {
+    /// Share the scenarios among the daemons of the fleet that take the suite; they expand its variables
+    #[arg(long)]
+    pub(crate) spread: bool,
+    #[command(flatten)]
+    pub(crate) trial: TrialArgs,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ContractCommand {
     /// Test every invariant in every scenario, and print the matrix
-    Run(Box<TrialArgs>),
+    Run(Box<ContractRunArgs>),
     /// Check a suite without running it; needs no daemon
     Validate {
         #[command(flatten)]

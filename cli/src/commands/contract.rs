@@ -1,5 +1,6 @@
 //! `squall contract`: invariants × scenarios.
 
+use serde_json::Value;
 use squall_documents::did_you_mean;
 use squall_harness::count::count;
 use squall_harness::run::RunKind;
@@ -7,7 +8,7 @@ use squall_harness::suite::{ContractPart, Isolation, Suite};
 use squall_profiles::library::Library;
 
 use super::Findings;
-use crate::args::{ContractCommand, SuiteArgs};
+use crate::args::{ContractCommand, ContractRunArgs, SuiteArgs};
 use crate::failure::Failure;
 use crate::judging;
 use crate::known::Known;
@@ -17,8 +18,14 @@ use crate::text;
 
 pub(super) async fn run(action: ContractCommand) -> Result<(), Failure> {
     match action {
-        ContractCommand::Run(trial) => {
-            Box::pin(judging::run(RunKind::Contract, &trial, None)).await
+        ContractCommand::Run(arguments) => {
+            let ContractRunArgs { spread, trial } = *arguments;
+            let suite = LocalSuite::read(&trial.suite.file)?;
+            let spread = spread.then(|| ("spread".to_owned(), Value::Bool(true)));
+            let options = spread.into_iter().collect();
+            let run =
+                judging::run_suite(RunKind::Contract, &trial, None, suite, options, |_| Ok(()));
+            Box::pin(run).await
         }
         ContractCommand::Score(trial) => Box::pin(judging::score(&trial)).await,
         ContractCommand::Validate { suite, json } => validate(&suite, json),

@@ -20,6 +20,10 @@ pub(super) async fn run(remote: RemoteArgs) -> Result<(), Failure> {
 }
 
 fn text(fleet: &Value, paint: Paint) -> String {
+    let listed = |words: &[String]| match words {
+        [] => "none".to_owned(),
+        some => some.join(", "),
+    };
     let items = |list: &Value| list.as_array().cloned().unwrap_or_default();
     let word = |value: &Value| value.as_str().unwrap_or("?").to_owned();
     let mut table = Table::new([
@@ -31,6 +35,7 @@ fn text(fleet: &Value, paint: Paint) -> String {
         "EXCHANGES/S",
         "FAULTS/S",
         "IN FORCE",
+        "RUNS",
         "STATE",
     ]);
     let daemons = items(&fleet["daemons"]);
@@ -40,6 +45,7 @@ fn text(fleet: &Value, paint: Paint) -> String {
             .iter()
             .map(|one| format!("{}: {}", word(&one["scope"]), word(&one["profile"])));
         let own: Vec<_> = own.collect();
+        let takes: Vec<_> = items(&daemon["takes"]).iter().map(word).collect();
         let state = match (&daemon["away"], &daemon["behind"]) {
             (Value::Bool(true), _) => paint.bad("away"),
             (_, Value::Bool(true)) => paint.bad("behind"),
@@ -53,11 +59,8 @@ fn text(fleet: &Value, paint: Paint) -> String {
             word(&daemon["seen_at"]),
             daemon["exchanges_per_second"].to_string(),
             daemon["faults_per_second"].to_string(),
-            if own.is_empty() {
-                "none".to_owned()
-            } else {
-                own.join(", ")
-            },
+            listed(&own),
+            listed(&takes),
             state,
         ]);
     }
@@ -83,16 +86,16 @@ mod tests {
             json!({
                 "id": id, "host": "h", "address": "127.0.0.1:7071", "version": "1", "seen_at": "now",
                 "exchanges_per_second": 12.5, "faults_per_second": 0.0, "away": away, "behind": behind,
-                "in_force": [{ "scope": "default", "profile": "brownout" }],
+                "in_force": [{ "scope": "default", "profile": "brownout" }], "takes": if away { json!([]) } else { json!(["shop", "desk*"]) },
                 "problems": if behind { json!(["default: there is no profile `x`"]) } else { json!([]) },
             })
         };
         let fleet = json!({ "daemons": [daemon("a", false, false), daemon("b", false, true), daemon("c", true, false)] });
         let shown = text(&fleet, Paint::plain());
         for expected in [
-            "a       h     127.0.0.1:7071  1        now   12.5         0.0       default: brownout  up to date",
-            "default: brownout  behind",
-            "default: brownout  away",
+            "a       h     127.0.0.1:7071  1        now   12.5         0.0       default: brownout  shop, desk*  up to date",
+            "default: brownout  shop, desk*  behind",
+            "default: brownout  none         away",
             "! b: default: there is no profile `x`",
         ] {
             assert!(shown.contains(expected), "{shown}");

@@ -20,6 +20,7 @@ use squall_control_api::access::TokenRole;
 use squall_control_api::store::StorePlace;
 use squall_control_api::{ExchangeChoice, JournalOptions, TrustConfig};
 use squall_documents::Variables;
+use squall_profiles::glob::Glob;
 use squall_proxy::chaos::Halt;
 use squall_proxy::config::ProxyConfig;
 
@@ -62,6 +63,8 @@ pub(crate) struct Config {
     pub(crate) trust: TrustConfig,
     /// The store.
     pub(crate) store: StoreConfig,
+    /// Suites whose scenarios the daemon executes in spread runs.
+    pub(crate) takes: Vec<Glob>,
     /// Regular expressions whose whole match is a secret.
     pub(crate) redact: Vec<String>,
     /// Whether the daemon runs for one command, possibly beside another daemon on the same store.
@@ -166,6 +169,7 @@ impl Config {
             places: BTreeMap::new(),
             safety: Safety::default(),
             trust: TrustConfig::default(),
+            takes: Vec::new(),
             redact: Vec::new(),
             passing: false,
             modules: PathBuf::from("."),

@@ -116,6 +116,13 @@ impl Overlay<'_> {
         section(fields, "safety", about, |fields| self.safety(fields));
         let about = "Where the control plane stores its data.";
         section(fields, "store", about, |fields| self.store(fields));
+        let about = "What the daemon does for others on the same PostgreSQL.";
+        section(fields, "fleet", about, |fields| {
+            table! { fields;
+                "runs" => self.config.takes, list(words::glob),
+                    "Globs over names of suites: the daemon executes scenarios of their spread runs. Default: none.";
+            }
+        });
     }
 
     fn proxy(&mut self, fields: &mut Fields<'_, '_>) {

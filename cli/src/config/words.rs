@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use squall_documents::allowed;
 use squall_documents::variables::is_one_variable;
+use squall_profiles::glob::Glob;
 use squall_profiles::tools::ToolNames;
 use squall_proxy::upstream::HostPatterns;
 
@@ -67,6 +68,11 @@ pub(super) fn approval(text: &str) -> Result<String, String> {
         ));
     }
     host_pattern(text)
+}
+
+/// A glob over names.
+pub(super) fn glob(text: &str) -> Result<Glob, String> {
+    Glob::new(text).map_err(|error| error.to_string())
 }
 
 /// The redactor compiles patterns again when the daemon starts, when their places are unknown.

@@ -82,6 +82,7 @@ async fn in_fleet(
         daemon: state.runs.daemon().to_owned(),
         address,
         version: env!("CARGO_PKG_VERSION"),
+        takes: config.takes.clone(),
     });
     let fleet = fleet.and_then(Fleet::new);
     if let Some(fleet) = &fleet {
@@ -244,6 +245,10 @@ impl Daemon {
             work.spawn(Arc::clone(fleet).keep(stopping()));
         }
         work.spawn(Arc::clone(&state.runs).keep_leases(stopping()));
+        work.spawn(squall_control_api::execute_scenarios(
+            state.clone(),
+            stopping(),
+        ));
         work.spawn(squall_control_api::prune(
             state.store.clone(),
             self.config.store.journal.retain,

@@ -94,6 +94,7 @@ impl Daemon {
         ));
         restart.extend(unchanged("redact", &mut config.redact, &self.config.redact));
         restart.extend(unchanged("store", &mut config.store, &self.config.store));
+        restart.extend(unchanged("fleet", &mut config.takes, &self.config.takes));
         if restart.is_empty() {
             tracing::info!("configuration reloaded");
         } else {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use squall_journal::timestamp;
 
 use crate::access::Caller;
-use crate::fleet::{AWAY, DaemonReport};
+use crate::fleet::DaemonReport;
 use crate::problem::ApiProblem;
 use crate::query::Params;
 use crate::state::ApiState;
@@ -110,12 +110,12 @@ impl FleetScope {
 
 impl FleetDaemon {
     fn of(row: FleetDaemonRow, newest: i64) -> Self {
-        let report: DaemonReport = serde_json::from_str(&row.record).unwrap_or_default();
+        let (report, away) = (DaemonReport::of(&row), row.is_away());
         Self {
             id: row.id,
             started_at: timestamp::rfc3339(row.started_at),
             seen_at: timestamp::rfc3339(row.seen_at),
-            away: row.silent_ms > i64::try_from(AWAY.as_millis()).unwrap_or(i64::MAX),
+            away,
             behind: row.generation != newest || !report.problems.is_empty(),
             generation: row.generation,
             report,

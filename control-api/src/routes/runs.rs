@@ -1,6 +1,6 @@
 //! Runs: create, list, show, approve and cancel.
 
-mod order;
+pub(crate) mod order;
 
 use axum::Json;
 use axum::extract::State;
@@ -16,7 +16,7 @@ use crate::document::RequestDocument;
 use crate::page::{self, ListPage};
 use crate::problem::{ApiProblem, ProblemDetail};
 use crate::query::Params;
-use crate::runs;
+use crate::runs::{self, RunOrder};
 use crate::state::ApiState;
 use crate::store::RunFilter;
 use crate::tasks;
@@ -37,6 +37,7 @@ pub(super) async fn list(
         state: params.read("state", STATES, RunState::parse),
         kind: params.read("kind", KINDS, RunKind::parse),
         name: params.take("suite"),
+        part_of: params.take("part_of"),
         before: page::before_id(&mut params).map(|id| id.to_string()),
     };
     params.finish()?;
@@ -64,15 +65,39 @@ pub(super) async fn create(
     document: RequestDocument,
 ) -> Result<Response, ApiProblem> {
     params.finish()?;
-    let spec = order::read(&state, &caller, &document).await?;
-    let run = (state
-        .runs
-        .add(caller.workspace(), caller.token_name(), spec))
-    .await?;
+    let spec = order::read(&state, caller.workspace(), &document).await?;
+    if spec.spreads {
+        can_be_spread(&state, &spec.name).await?;
+    }
+    let order = RunOrder {
+        workspace: caller.workspace(),
+        by: caller.token_name(),
+        posted: spec.spreads.then_some(&document.text),
+        spec,
+        is_approved: false,
+    };
+    let run = state.runs.add(order).await?;
     caller.changed(None, Some(&run), describe(&run));
     let location = format!("/v1/runs/{}", run.id);
     let location = HeaderValue::from_str(&location).expect("hex digits are a header value");
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(run)).into_response())
+}
+
+/// Fails if no daemon would execute the scenarios of a spread run.
+async fn can_be_spread(state: &ApiState, suite: &str) -> Result<(), ApiProblem> {
+    let Some(fleet) = &state.fleet else {
+        return Err(ApiProblem::conflict(
+            "a run is spread over daemons that share a PostgreSQL, and this one has a store of its own; leave \
+             `spread` out, or send the run to a daemon of a fleet",
+        ));
+    };
+    if fleet.is_taken(suite).await? {
+        return Ok(());
+    }
+    Err(ApiProblem::conflict(format!(
+        "no daemon of the fleet executes scenarios of the suite `{suite}`; leave `spread` out, or list the suite in \
+         `fleet.runs` of the daemons' configurations"
+    )))
 }
 
 /// One run.

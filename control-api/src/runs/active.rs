@@ -1,5 +1,6 @@
 //! A run that is not over.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -57,6 +58,8 @@ pub(super) struct ActiveRun {
     pub(super) spec: RunSpec,
     pub(super) workspace: String,
     pub(super) mark: Arc<RunMark>,
+    /// Set once the store has it.
+    pub(super) is_stored: AtomicBool,
     /// Why it is stopped early; the first reason counts.
     stopped: OnceLock<StopReason>,
     /// Cancelled once it is approved.
@@ -97,6 +100,7 @@ impl ActiveRun {
             spec,
             workspace,
             mark,
+            is_stored: AtomicBool::new(false),
             stopped: OnceLock::new(),
             approved: CancellationToken::new(),
             over: CancellationToken::new(),

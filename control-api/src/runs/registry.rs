@@ -5,6 +5,7 @@ mod end;
 mod lease;
 mod lifecycle;
 mod requests;
+mod spread;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use squall_proxy::recorder::Recorder;
 use squall_proxy::upstream::HostPatterns;
 use tokio::sync::{Semaphore, watch};
 
+pub(crate) use self::add::RunOrder;
 use super::active::{ActiveRun, RunLog};
 use super::reach::OwnProxy;
 use super::stop::StopReason;

@@ -17,6 +17,8 @@ pub(crate) enum StopReason {
     Stopping,
     /// Another daemon marked it as errored, because this one had not renewed its lease.
     Lease,
+    /// The run that it is part of is over, or another daemon executes the scenario.
+    Unneeded,
 }
 
 /// The proxy's reason when an activation expires.
@@ -54,6 +56,7 @@ impl StopReason {
             Self::Chaos(_) => "chaos",
             Self::Stopping => "stopping",
             Self::Lease => "lease",
+            Self::Unneeded => "unneeded",
         }
     }
 
@@ -64,6 +67,9 @@ impl StopReason {
             Self::Waited(why) => why,
             Self::Ttl(why) | Self::Halt(why) | Self::Chaos(why) => why,
             Self::Stopping => STOPPING,
+            Self::Unneeded => {
+                "the run that it is part of is over, or another daemon executes the scenario"
+            }
             Self::Lease => "another daemon has given it up: this one did not renew it for too long",
         }
     }

@@ -15,7 +15,7 @@ use super::{Store, StoreError, StoreFailure, StorePlace, Tenure, bounded};
 use crate::claim::{Claim, check_regular};
 
 /// How long to wait for a connection when all are in use, or none can be made.
-const ACQUIRE: Duration = Duration::from_secs(2);
+pub(super) const ACQUIRE: Duration = Duration::from_secs(2);
 
 /// Read-only connections to a SQLite file.
 const READERS: u32 = 4;

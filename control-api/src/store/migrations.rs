@@ -7,7 +7,7 @@ use super::error::Cause;
 use super::statement::sql;
 
 /// The scripts of versions 1, 2 and so on. A released script is never changed.
-const ALL: [&str; 12] = [
+const ALL: [&str; 13] = [
     include_str!("migrations/0001_documents.sql"),
     include_str!("migrations/0002_exchanges.sql"),
     include_str!("migrations/0003_tokens.sql"),
@@ -20,6 +20,7 @@ const ALL: [&str; 12] = [
     include_str!("migrations/0010_mutants_by_age.sql"),
     include_str!("migrations/0011_fleet.sql"),
     include_str!("migrations/0012_document_authors.sql"),
+    include_str!("migrations/0013_spread_runs.sql"),
 ];
 
 /// Replacements in the scripts for SQLite, which compares texts bytewise by default.

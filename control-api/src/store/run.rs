@@ -17,6 +17,8 @@ pub struct NewRun<'a> {
     pub lease_ms: i64,
     /// Its first events.
     pub events: &'a [RunEventRow],
+    /// The request, if daemons share its scenarios.
+    pub posted: Option<&'a str>,
 }
 
 /// A change of a run.
@@ -52,6 +54,8 @@ pub struct RunFilter {
     pub name: Option<String>,
     /// Only runs created before this one.
     pub before: Option<String>,
+    /// Only parts of this spread run; `None`: no parts of runs.
+    pub part_of: Option<String>,
 }
 
 /// Runs without a daemon that executes them.

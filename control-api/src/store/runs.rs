@@ -22,13 +22,13 @@ impl Store {
         let (record, cells) = run::written(run.record);
         let forget = sql(
             "DELETE FROM run_exchanges WHERE run IN (SELECT id FROM runs WHERE workspace = $1 \
-             AND lease_until IS NULL ORDER BY id DESC LIMIT 1000 OFFSET $2)",
+             AND lease_until IS NULL AND part_of IS NULL ORDER BY id DESC LIMIT 1000 OFFSET $2)",
         )
         .bind(run.workspace)
         .bind(KEEPING_EXCHANGES - 1);
         let insert = sql(format!(
-            "INSERT INTO runs (id, workspace, kind, name, state, daemon, lease_until, record, cells) \
-             VALUES ($1, $2, $3, $4, $5, $6, {} + $7, $8, $9)",
+            "INSERT INTO runs (id, workspace, kind, name, state, daemon, lease_until, record, cells, part_of, posted) \
+             VALUES ($1, $2, $3, $4, $5, $6, {} + $7, $8, $9, $10, $11)",
             self.now()
         ))
         .bind(&run.record.id)
@@ -40,7 +40,10 @@ impl Store {
         .bind(&run.record.daemon)
         .bind(run.lease_ms)
         .bind(record)
-        .bind(cells);
+        .bind(cells)
+        .bind((run.record.part_of.as_ref()).map(|part| &*part.run))
+        // A NUL in JSON or YAML is escaped.
+        .bind(run.posted);
         self.bounded(async {
             let mut transaction = self.begin().await?;
             forget.execute(&mut *transaction).await?;
@@ -57,7 +60,7 @@ impl Store {
     pub async fn advance_run(&self, step: RunStep<'_>) -> Result<bool, StoreError> {
         let (record, cells) = run::written(step.record);
         let lease = if step.record.state.is_over() {
-            "NULL"
+            "NULL, posted = NULL"
         } else {
             "lease_until"
         };
@@ -160,7 +163,7 @@ impl Store {
             after.finished_at = Some(at.to_owned());
             let (record, cells) = run::written(&after);
             let mark = sql(format!(
-                "UPDATE runs SET state = $2, record = $3, cells = $4, lease_until = NULL \
+                "UPDATE runs SET state = $2, record = $3, cells = $4, lease_until = NULL, posted = NULL \
                  WHERE id = $1 AND lease_until IS NOT NULL{expired}"
             ))
             .bind(&after.id)
@@ -200,13 +203,13 @@ impl Store {
         .await
     }
 
-    /// Deletes some of the finished runs beyond the newest `most` of each workspace, with their events. Returns
+    /// Deletes some of the finished runs beyond the newest `most` of each workspace, with their events and parts. Returns
     /// whether there are more.
     pub(super) async fn prune_runs(&self, most: u64) -> Result<bool, StoreError> {
         let old = sql(format!(
             "SELECT id FROM (SELECT id, ROW_NUMBER() OVER \
              (PARTITION BY workspace ORDER BY id DESC) AS place FROM runs \
-             WHERE lease_until IS NULL) AS ended WHERE place > $1 \
+             WHERE lease_until IS NULL AND part_of IS NULL) AS ended WHERE place > $1 \
              ORDER BY id LIMIT {PRUNED_AT_ONCE}"
         ));
         let old: Vec<(String,)> = self.read(old.bind(signed(most))).await?;
@@ -217,8 +220,9 @@ impl Store {
             let mut transaction = self.begin().await?;
             for (run,) in &old {
                 for delete in [
-                    "DELETE FROM runs WHERE id = $1",
-                    "DELETE FROM run_exchanges WHERE run = $1",
+                    "DELETE FROM run_exchanges WHERE run = $1 \
+                     OR run IN (SELECT id FROM runs WHERE part_of = $1)",
+                    "DELETE FROM runs WHERE id = $1 OR part_of = $1",
                 ] {
                     let delete = sql(delete).bind(run);
                     delete.execute(&mut *transaction).await?;
@@ -240,13 +244,14 @@ impl Store {
     ) -> Result<Vec<RunRecord>, StoreError> {
         let page = sql("SELECT record FROM runs WHERE workspace = $1 \
              AND ($2 = '' OR state = $2) AND ($3 = '' OR kind = $3) AND ($4 = '' OR id < $4) \
-             AND ($5 = '' OR name = $5) ORDER BY id DESC LIMIT $6")
+             AND ($5 = '' OR name = $5) AND COALESCE(part_of, '') = $6 ORDER BY id DESC LIMIT $7")
         .bind(workspace)
         .bind(filter.state.map_or("", |state| state.as_str()))
         .bind(filter.kind.map_or("", |kind| kind.as_str()))
         .bind(filter.before.as_deref().unwrap_or(""))
         // As it was written.
         .bind((filter.name.as_deref().unwrap_or("")).replace('\0', "\u{fffd}"))
+        .bind((filter.part_of.as_deref().unwrap_or("")).replace('\0', "\u{fffd}"))
         .bind(at_most(limit));
         let rows: Vec<(String,)> = self.read(page).await?;
         let runs = rows.iter().filter_map(|(record,)| run::read(record, "[]"));
@@ -263,6 +268,29 @@ impl Store {
         Ok(rows
             .first()
             .and_then(|(record, cells)| run::read(record, cells)))
+    }
+
+    /// The spread runs in progress: workspace, id and name of each.
+    pub async fn spread_runs(&self) -> Result<Vec<(String, String, String)>, StoreError> {
+        let running = "SELECT workspace, id, name FROM runs \
+                       WHERE posted IS NOT NULL AND state = 'running' AND lease_until IS NOT NULL";
+        self.read(sql(running)).await
+    }
+
+    /// A spread run that is not over, and its request.
+    pub async fn spread_run(&self, id: &str) -> Result<Option<(RunRecord, String)>, StoreError> {
+        let one = sql("SELECT record, posted FROM runs WHERE id = $1 AND posted IS NOT NULL");
+        let rows: Vec<(String, String)> = self.read(one.bind(id)).await?;
+        let first = rows.into_iter().next();
+        Ok(first.and_then(|(record, posted)| Some((run::read(&record, "[]")?, posted))))
+    }
+
+    /// Gives a spread run the stored exchanges of its parts.
+    pub async fn collect_exchanges(&self, run: &str) -> Result<(), StoreError> {
+        let collect = sql(
+            "UPDATE run_exchanges SET run = $1 WHERE run IN (SELECT id FROM runs WHERE part_of = $1)",
+        );
+        self.execute(collect.bind(run)).await.map(drop)
     }
 
     /// At most `limit` events of a run after number `after`, in order.

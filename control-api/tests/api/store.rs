@@ -22,6 +22,7 @@ use crate::store_recordings::{
 use crate::store_runs::{
     a_run_comes_back_as_it_was_with_all_that_happened,
     a_run_moves_only_from_where_it_is_and_by_its_own_daemon, exchanges_of_the_newest_runs_are_kept,
+    parts_of_a_spread_run_are_listed_apart_and_deleted_with_it,
     runs_are_listed_newest_first_by_state_kind_and_workspace,
     runs_that_nobody_executes_are_errored_and_no_others,
     the_newest_runs_that_are_over_are_kept_of_each_workspace,
@@ -132,6 +133,7 @@ on_both! {
     runs_that_nobody_executes_are_errored_and_no_others
     runs_are_listed_newest_first_by_state_kind_and_workspace
     the_newest_runs_that_are_over_are_kept_of_each_workspace
+    parts_of_a_spread_run_are_listed_apart_and_deleted_with_it
     recordings_come_back_as_they_were
     the_oldest_recordings_that_have_ended_make_room
     the_oldest_cached_mutants_make_room

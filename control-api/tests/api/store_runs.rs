@@ -5,8 +5,8 @@ use squall_control_api::store::{
     Store,
 };
 use squall_harness::run::{
-    CellRecord, CellState, CoverageRecord, EvidenceRecord, InvariantRecord, RunKind, RunRecord,
-    RunState, ScoresRecord, SearchRecord,
+    CellRecord, CellState, CoverageRecord, EvidenceRecord, InvariantRecord, PartOf, RunKind,
+    RunRecord, RunState, ScoresRecord, SearchRecord,
 };
 
 use crate::store::Ground;
@@ -53,6 +53,7 @@ pub(crate) fn run(id: &str, daemon: &str) -> RunRecord {
         error: None,
         reason: None,
         daemon: daemon.to_owned(),
+        part_of: None,
         documents: Vec::new(),
         agent: None,
         tester: None,
@@ -73,12 +74,23 @@ fn event(ordinal: i64, name: &str) -> RunEventRow {
 }
 
 pub(crate) async fn add(store: &Store, workspace: &str, record: &RunRecord, lease_ms: i64) {
+    add_posted(store, workspace, record, lease_ms, None).await;
+}
+
+async fn add_posted(
+    store: &Store,
+    workspace: &str,
+    record: &RunRecord,
+    lease_ms: i64,
+    posted: Option<&str>,
+) {
     let event = event(1, "state");
     let added = store.add_run(NewRun {
         workspace,
         record,
         lease_ms,
         events: std::slice::from_ref(&event),
+        posted,
     });
     added.await.expect("it is written");
 }
@@ -326,6 +338,76 @@ pub(crate) async fn the_newest_runs_that_are_over_are_kept_of_each_workspace(gro
         let exchanges = store.run_exchanges(id).await.expect("an answer");
         assert_eq!(!exchanges.is_empty(), is_kept, "exchanges of {id}");
     }
+}
+
+pub(crate) async fn parts_of_a_spread_run_are_listed_apart_and_deleted_with_it(
+    ground: &Ground<'_>,
+) {
+    let store = ground.open().await;
+    let part = |id: &str| RunRecord {
+        part_of: Some(PartOf {
+            run: "001".to_owned(),
+            scenario: "outage".to_owned(),
+        }),
+        ..run(id, "d")
+    };
+    let whole = run("001", "d");
+    add_posted(&store, DEFAULT_WORKSPACE, &whole, 60_000, Some("{}")).await;
+    for record in [part("002"), part("003"), run("004", "d")] {
+        add(&store, DEFAULT_WORKSPACE, &record, 60_000).await;
+    }
+    let listed = async |part_of: Option<&str>| {
+        let part_of = part_of.map(str::to_owned);
+        let filter = RunFilter {
+            part_of,
+            ..RunFilter::default()
+        };
+        let page = store.runs(DEFAULT_WORKSPACE, &filter, 100).await;
+        let ids = page.expect("a list").into_iter().map(|run| run.id);
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(listed(None).await, ["004", "001"]);
+    assert_eq!(listed(Some("001")).await, ["003", "002"]);
+
+    let spread = async || store.spread_runs().await.expect("a list");
+    assert_eq!(spread().await, []);
+    let moved = |to: RunState, record: RunRecord| RunRecord {
+        state: to,
+        ..record
+    };
+    let running = moved(RunState::Running, whole.clone());
+    assert!(advance(&store, RunState::Queued, &running, &[]).await);
+    let name = running.name.replace('\0', "\u{fffd}");
+    assert_eq!(
+        spread().await,
+        [(DEFAULT_WORKSPACE.to_owned(), "001".to_owned(), name)]
+    );
+    let read = async || store.spread_run("001").await.expect("an answer");
+    assert_eq!(read().await, Some((running, "{}".to_owned())));
+
+    let cell = [event(2, "cell")];
+    let exchange = [RecordedRow::of(&recorded("e"))];
+    let told = store.add_run_events("002", "d", &cell, &exchange).await;
+    assert!(told.expect("an answer"));
+    store.collect_exchanges("001").await.expect("it is written");
+    let kept = async |id: &str| store.run_exchanges(id).await.expect("an answer").len();
+    assert_eq!((kept("001").await, kept("002").await), (1, 0));
+
+    for record in [part("002"), part("003"), run("004", "d")] {
+        let over = moved(RunState::Passed, record);
+        assert!(advance(&store, RunState::Queued, &over, &[]).await);
+    }
+    let over = moved(RunState::Passed, whole);
+    assert!(advance(&store, RunState::Running, &over, &[]).await);
+    assert_eq!((spread().await, read().await), (Vec::new(), None));
+    let retain = Retain {
+        runs: 1,
+        ..Retain::default()
+    };
+    while store.prune(retain, 0).await.expect("pruned") {}
+    assert_eq!(listed(None).await, ["004"]);
+    assert_eq!(listed(Some("001")).await, [""; 0]);
+    assert_eq!(kept("001").await, 0);
 }
 
 pub(crate) async fn runs_that_nobody_executes_are_errored_and_no_others(ground: &Ground<'_>) {

@@ -95,6 +95,7 @@ impl<'s> Exploring<'s> {
                         PointState::Passed | PointState::Failed
                     )),
                     rules: trial.rule_lines,
+                    daemon: None,
                 },
                 idle: None,
             })

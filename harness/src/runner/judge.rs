@@ -173,6 +173,7 @@ impl<'p, 's> Judge<'p, 's> {
                     passed: passed.iter().filter(|passed| **passed).count() as u64,
                     judged: passed.len() as u64,
                     rules: trial.rule_lines.clone(),
+                    daemon: None,
                 },
                 idle: idle(results),
             },

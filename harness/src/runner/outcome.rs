@@ -246,6 +246,7 @@ mod tests {
                 passed: 0,
                 judged: 0,
                 rules: Vec::new(),
+                daemon: None,
             },
             idle: None,
         };

@@ -8,13 +8,14 @@ use squall_documents::{DocumentLimits, Limited};
 
 use super::concurrency::ConcurrencyRange;
 use super::exploring::Exploring;
+use super::jobs;
 use super::plan::{Component, LoadLimits, RunPart, RunPlan, Trial};
 use super::replays;
 use crate::agents::settings::{Reset, Way};
 use crate::dial::Dialler;
 use crate::invariants::Invariant;
 use crate::mutations::{Mutant, Mutants};
-use crate::run::{DocumentVersion, RunKind, RunRecord};
+use crate::run::{DocumentVersion, PartOf, RunKind, RunRecord};
 use crate::scores::PassCriteria;
 use crate::suite::{SessionSource, Suite};
 
@@ -65,6 +66,10 @@ pub struct RunSpec {
     pub resumed: Option<Arc<RunRecord>>,
     /// Whether failures are shrunk to the smallest sets of faults.
     pub shrinks: bool,
+    /// Whether daemons of a fleet share the scenarios.
+    pub spreads: bool,
+    /// The spread run of which this one executes a scenario; `None`: it is a whole run.
+    pub part_of: Option<PartOf>,
     /// The suite's file on the machine of the command, for the commands that reports show.
     pub suite_file: Option<String>,
     /// The documents of the run and their versions.
@@ -100,8 +105,40 @@ impl RunSpec {
             pass_threshold: self.suite.certificate.pass_threshold,
             certificate_format: (self.suite.certificate.format)
                 .map(|format| format.as_str().to_owned()),
+            part_of: self.part_of.clone(),
             ..RunRecord::queued(id, self.kind, &self.name, self.seed)
         }
+    }
+
+    /// The run that executes one scenario of this spread run.
+    #[must_use]
+    pub fn part(&self, run: &str, scenario: &str) -> Self {
+        let (run, scenario) = (run.to_owned(), scenario.to_owned());
+        Self {
+            criteria: PassCriteria::default(),
+            baseline: None,
+            fails_if_worse: false,
+            spreads: false,
+            part_of: Some(PartOf { run, scenario }),
+            ..self.clone()
+        }
+    }
+
+    /// The names of the contract's scenarios.
+    pub fn scenarios(&self) -> Vec<String> {
+        let contract = self.suite.written_contract().into_iter();
+        let scenarios = contract.flat_map(|contract| &contract.scenarios);
+        scenarios.map(|one| one.name.clone()).collect()
+    }
+
+    /// The number of invocations of a run that has one round.
+    pub fn planned_invocations(&self) -> u64 {
+        let plan = self.plan("", Dialler::default(), &Mutants::default());
+        plan.map_or(0, |plan| {
+            let mut jobs = jobs::under_chaos(&plan, 0);
+            let clean = jobs::clean(&plan, &mut jobs).len();
+            (clean + jobs.iter().map(Vec::len).sum::<usize>()) as u64
+        })
     }
 
     /// All errors that prevent the run.
@@ -126,6 +163,7 @@ impl RunSpec {
             ("budget", self.budget.is_some() && !explores),
             ("resume", self.resumed.is_some() && !explores),
             ("baseline", self.baseline.is_some() && is_verify),
+            ("spread", self.spreads && self.kind != RunKind::Contract),
         ];
         let idle = idle.into_iter().filter(|(_, is_idle)| *is_idle);
         let mut errors: Vec<_> = idle
@@ -136,6 +174,10 @@ impl RunSpec {
                 SpecError::at(format!("/options/{option}"), message)
             })
             .collect();
+        if self.spreads && self.shrinks {
+            let message = "a spread run shrinks no failures; leave `shrink` or `spread` out";
+            errors.push(SpecError::at("/options/shrink", message));
+        }
         errors.extend(self.concurrency_errors());
         errors.extend(fetched_sources(self.kind, &self.suite).map(|(place, _)| {
             let message = "the daemon fetches no sources: `squall replay run` and `squall ci` do; or import them with \
@@ -162,7 +204,11 @@ impl RunSpec {
                 let wanted = "the suite has no `contract`: add one, or name a stored one; `squall chaos` needs none";
                 let contract = suite.written_contract();
                 let contract = contract.ok_or_else(|| SpecError::at("/suite/contract", wanted))?;
-                vec![RunPart::contract(contract)]
+                let mut part = RunPart::contract(contract);
+                if let Some(PartOf { scenario, .. }) = &self.part_of {
+                    part.trials.retain(|trial| trial.name == *scenario);
+                }
+                vec![part]
             }
             RunKind::Ci => self.everything(mutants)?,
             RunKind::Replay => {
@@ -497,6 +543,8 @@ pub(super) mod tests {
             budget: None,
             resumed: None,
             shrinks: false,
+            spreads: false,
+            part_of: None,
             documents: Vec::new(),
         }
     }

@@ -1,6 +1,7 @@
 mod connections;
 mod gaps;
 mod load;
+mod merged;
 mod world;
 
 use std::num::NonZeroUsize;

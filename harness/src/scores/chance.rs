@@ -291,6 +291,7 @@ mod tests {
                     .count() as u64,
                 judged: 10,
                 rules: Vec::new(),
+                daemon: None,
             });
             distributions.push(distribution(
                 &name,

@@ -70,6 +70,11 @@ pub fn worst(outcomes: impl IntoIterator<Item = RunOutcome>) -> RunOutcome {
     worst.unwrap_or_else(|| RunOutcome::Inconclusive("nothing was tried".to_owned()))
 }
 
+/// The beginning of the reason of a run with a scenario that was not exercised. The cause follows.
+pub(crate) fn unexercised(scenario: &str) -> String {
+    format!("in scenario `{scenario}` no planned fault was ever applied: ")
+}
+
 impl PassCriteria {
     fn reached(self, score: Option<f64>, fails_at_zero: bool) -> RunOutcome {
         match (score, self.min_score) {
@@ -160,8 +165,8 @@ impl Matrix {
         if let Some(column) = columns.find(unexercised) {
             let why = column.idle.as_deref();
             return Some(format!(
-                "in scenario `{}` no planned fault was ever applied: {}",
-                column.scenario.name,
+                "{}{}",
+                self::unexercised(&column.scenario.name),
                 why.unwrap_or("the agent could not be called")
             ));
         }
@@ -254,6 +259,7 @@ mod tests {
                 passed: 0,
                 judged: 0,
                 rules: Vec::new(),
+                daemon: None,
             },
             idle: None,
         };

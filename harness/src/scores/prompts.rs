@@ -71,18 +71,22 @@ pub fn recoveries<'a>(samples: impl IntoIterator<Item = &'a PromptSample>) -> Ve
             *judged += 1;
         }
     }
-    let recovery = |(family, (passed, judged)): (&str, (u64, u64))| {
-        let (low, high) = interval(passed, judged)?;
-        Some(RecoveryRecord {
-            family: family.to_owned(),
-            passed,
-            judged,
-            rate: score_of(passed, judged)?,
-            low,
-            high,
-        })
-    };
-    counts.into_iter().filter_map(recovery).collect()
+    let counts = counts.into_iter();
+    let recovery = |(family, (passed, judged))| recovery(family, passed, judged);
+    counts.filter_map(recovery).collect()
+}
+
+/// The recovery rate for one family; `None`: nothing was judged.
+pub(crate) fn recovery(family: &str, passed: u64, judged: u64) -> Option<RecoveryRecord> {
+    let (low, high) = interval(passed, judged)?;
+    Some(RecoveryRecord {
+        family: family.to_owned(),
+        passed,
+        judged,
+        rate: score_of(passed, judged)?,
+        low,
+        high,
+    })
 }
 
 /// The stability of repeats. `invocations` has, for every invocation, whether each of its repeats passed; `None`: it

@@ -58,6 +58,7 @@ mod routes;
 mod runs;
 mod schemathesis;
 mod scopes;
+mod spread;
 mod store;
 mod streams;
 mod suite_runs;

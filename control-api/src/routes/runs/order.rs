@@ -13,7 +13,6 @@ use squall_harness::scores::{PassCriteria, least_of};
 use squall_harness::suite::Suite;
 use squall_journal::tape::ModelSource;
 
-use crate::access::Caller;
 use crate::document::RequestDocument;
 use crate::problem::{ApiProblem, ProblemDetail};
 use crate::state::ApiState;
@@ -35,6 +34,7 @@ enum OrderedSuite {
 
 /// The options of a run.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "options of a run")]
 struct Options {
     seed: Option<u64>,
     concurrency: Option<ConcurrencyRange>,
@@ -57,6 +57,8 @@ struct Options {
     /// Whether an interrupted exploration is continued.
     resume: Option<bool>,
     shrinks: bool,
+    /// Whether daemons of the fleet share the scenarios.
+    spreads: bool,
     models: Option<ModelSource>,
     /// Ids of stored sessions, instead of the suite's.
     replays: Option<Vec<String>>,
@@ -86,11 +88,17 @@ impl Order {
         let options = fields.block("options", "", "a map of options", |fields| {
             Some(Options::read(fields))
         });
+        let options = options.unwrap_or_default();
+        if options.spreads && !sent.is_empty() {
+            let why = "a spread run has no `secrets`, because other daemons read its request in the store; list the \
+                       variables in `api.env` of the daemons' configurations, or leave `spread` out";
+            fields.error("secrets", why);
+        }
         Some(Self {
             kind: kind?,
             suite: suite.or(name)?,
             sent,
-            options: options.unwrap_or_default(),
+            options,
         })
     }
 }
@@ -157,6 +165,7 @@ impl Options {
             budget: fields.whole("budget", "", 1..=14_000, ""),
             resume: fields.flag("resume", ""),
             shrinks: fields.flag("shrink", "").unwrap_or(false),
+            spreads: fields.flag("spread", "").unwrap_or(false),
             suite_file: fields.exact_words("suite_file", "").map(|file| file.value),
             models: fields.word("models", "", "source", ModelSource::NAMES),
             replays: fields.field("replays", "", |value| {
@@ -183,7 +192,7 @@ const INSTEAD: &str = "flaky_network";
 /// Reads the posted document, and looks up the documents that it names.
 pub(crate) async fn read(
     state: &ApiState,
-    caller: &Caller,
+    workspace: &str,
     posted: &RequestDocument,
 ) -> Result<RunSpec, ApiProblem> {
     let Order {
@@ -194,7 +203,7 @@ pub(crate) async fn read(
     } = posted.fields(Order::read)?;
     let mut reading = OrderReader {
         state,
-        workspace: caller.workspace(),
+        workspace,
         wrong: Vec::new(),
         warnings: options.warnings,
         documents: Vec::new(),
@@ -274,6 +283,8 @@ pub(crate) async fn read(
         budget: options.budget,
         resumed,
         shrinks: options.shrinks,
+        spreads: options.spreads,
+        part_of: None,
         suite_file: options.suite_file,
         suite: Arc::new(suite),
         warnings: reading.warnings,

@@ -1,6 +1,7 @@
 //! Accepts a run: checks, writes and queues it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -27,14 +28,40 @@ const UNFINISHED: Quota = Quota {
 /// `Retry-After` while too many runs are unfinished.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
+/// A run to accept.
+pub(crate) struct RunOrder<'o> {
+    /// Its workspace.
+    pub(crate) workspace: &'o str,
+    /// The token that requests it.
+    pub(crate) by: Option<&'o str>,
+    /// Its spec.
+    pub(crate) spec: RunSpec,
+    /// The request, if daemons share the scenarios.
+    pub(crate) posted: Option<&'o str>,
+    /// Whether it was approved as part of a run.
+    pub(crate) is_approved: bool,
+}
+
 impl Runs {
-    /// Accepts a run of the token `by`: checks, writes and queues it.
+    /// Accepts a run: checks, writes and queues it.
     pub(crate) async fn add(
         self: &Arc<Self>,
-        workspace: &str,
-        by: Option<&str>,
-        spec: RunSpec,
+        order: RunOrder<'_>,
     ) -> Result<RunRecord, ApiProblem> {
+        Ok(self.accept(order).await?.record())
+    }
+
+    /// [`Self::add`], for the run itself.
+    pub(super) async fn accept(
+        self: &Arc<Self>,
+        order: RunOrder<'_>,
+    ) -> Result<Arc<ActiveRun>, ApiProblem> {
+        let RunOrder {
+            workspace,
+            by,
+            spec,
+            ..
+        } = order;
         let errors = self.parts.executor.check(&spec).into_iter();
         let errors: Vec<_> = errors
             .map(|error| ProblemDetail::at(error.pointer, error.message))
@@ -43,9 +70,20 @@ impl Runs {
             return Err(ApiProblem::invalid(errors));
         }
         let approval = self.parts.approval.load_full();
-        let waits = approval::is_required(&approval, &spec.name, &spec.suite).await;
+        let waits =
+            !order.is_approved && approval::is_required(&approval, &spec.name, &spec.suite).await;
+        if waits && spec.part_of.is_some() {
+            let why = "its `approval` requires approval for the run, and the daemon that accepted the run does not";
+            return Err(ApiProblem::conflict(why));
+        }
+        if order.posted.is_some() {
+            self.log.store.set_up_queues().await?;
+        }
         let mut record = self.new_record(by, &spec);
         let mark = self.reach.open(&record.id, workspace);
+        if order.is_approved {
+            mark.approve();
+        }
         // One transaction, so that the store cannot fail between the two.
         let states = [RunState::Queued, RunState::AwaitingApproval];
         let mut events = Vec::new();
@@ -77,19 +115,21 @@ impl Runs {
             record: &record,
             lease_ms: lease_ms(),
             events: &rows,
+            posted: order.posted,
         };
         if let Err(error) = self.log.store.add_run(new).await {
             self.forget(&run);
             return Err(error.into());
         }
+        run.is_stored.store(true, Ordering::Release);
         for event in &events {
             self.log.publish(&run.workspace, event);
         }
         if !waits {
             run.approved.cancel();
         }
-        tokio::spawn(Arc::clone(self).live(run));
-        Ok(record)
+        tokio::spawn(Arc::clone(self).live(Arc::clone(&run)));
+        Ok(run)
     }
 
     fn new_record(&self, by: Option<&str>, spec: &RunSpec) -> RunRecord {

@@ -1,13 +1,14 @@
 //! Leases: this daemon renews its own, and marks runs of daemons with expired ones as errored.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::json;
 use squall_harness::run::RunRecord;
 use tokio_util::sync::CancellationToken;
 
-use super::super::active::{done, event_of, event_rows};
+use super::super::active::{ActiveRun, done, event_of, event_rows};
 use super::super::stop::StopReason;
 use super::Runs;
 use crate::store::{Abandoned, GivenUp, StoreError};
@@ -52,8 +53,9 @@ impl Runs {
     }
 
     async fn renew(&self) -> Result<(), StoreError> {
-        // Before the renewal: runs added meanwhile are not checked.
-        let before: Vec<_> = self.active().values().cloned().collect();
+        // Before the renewal: runs that the store receives meanwhile are not checked.
+        let stored = |run: &&Arc<ActiveRun>| run.is_stored.load(Ordering::Acquire);
+        let before: Vec<_> = self.active().values().filter(stored).cloned().collect();
         if !before.is_empty() {
             let held = self
                 .log
@@ -91,8 +93,10 @@ impl Runs {
             tracing::warn!(run = after.id, "the run is errored: {why}");
             self.note(&workspace, "run errored", (&before, &after), why);
             self.log.publish(&workspace, &event_of(&after, at.clone()));
-            let (kind, state) = (after.kind.as_str(), after.state.as_str());
-            self.parts.metrics.runs().ended(kind, state, None);
+            if after.part_of.is_none() {
+                let (kind, state) = (after.kind.as_str(), after.state.as_str());
+                self.parts.metrics.runs().ended(kind, state, None);
+            }
         }
         Ok(())
     }

@@ -37,7 +37,13 @@ impl Runs {
                 .await
                 .map_err(|_| UNAPPROVED)?;
             // Workspace first: runs that wait for their own workspace do not block others.
-            let turn = async { (lane.turns.acquire().await, self.turns.acquire().await) };
+            let turn = async {
+                if run.spec.part_of.is_some() {
+                    // The spread run has a turn.
+                    return None;
+                }
+                Some((lane.turns.acquire().await, self.turns.acquire().await))
+            };
             timeout(LONGEST_WAIT, turn).await.map_err(|_| NO_TURN)
         };
         let turn = run.mark.cut().run_until_cancelled(turn).await;
@@ -53,6 +59,9 @@ impl Runs {
         }
         self.reach.close(&run.id);
         self.conclude(&run, result).await;
+        if run.spec.spreads {
+            self.delete_queue(&run).await;
+        }
         self.forget(&run);
     }
 
@@ -75,7 +84,18 @@ impl Runs {
             exclusive: &lane.exclusive,
             approved: run.mark.is_approved(),
         };
-        let working = AssertUnwindSafe(self.parts.executor.run(&run.spec, context)).catch_unwind();
+        let working = async {
+            if run.spec.spreads {
+                return self.spread(run).await;
+            }
+            let result = self.parts.executor.run(&run.spec, context).await;
+            let mut result = result.map_err(|error| error.to_string())?;
+            let (agent, modules) = (run.spec.suite.agent.clone(), self.parts.modules.clone());
+            let files = tokio::task::spawn_blocking(move || agent_files(&agent, &modules));
+            result.documents = files.await.unwrap_or_default();
+            Ok(result)
+        };
+        let working = AssertUnwindSafe(working).catch_unwind();
         let in_time = async {
             match self.parts.chaos.longest() {
                 Some(longest) => tokio::time::sleep(longest).await,
@@ -93,15 +113,9 @@ impl Runs {
             }
         };
         match done {
-            Ok(Ok(mut result)) => {
-                let (agent, modules) = (run.spec.suite.agent.clone(), self.parts.modules.clone());
-                let files = tokio::task::spawn_blocking(move || agent_files(&agent, &modules));
-                result.documents = files.await.unwrap_or_default();
-                Some(Ok(result))
-            }
             // Another client ended its chaos.
             Ok(Err(_)) if run.mark.why().is_some() => None,
-            Ok(Err(error)) => Some(Err(error.to_string())),
+            Ok(done) => Some(done),
             Err(_) => Some(Err(
                 "Squall failed in the middle of it; the log says how".to_owned()
             )),
@@ -146,11 +160,13 @@ impl Runs {
         run.move_on(state, fill).await;
         let record = run.record();
         let kind = record.kind.as_str();
-        if record.state.is_over() {
+        // A spread run is counted as a whole.
+        let is_whole = record.part_of.is_none();
+        if record.state.is_over() && is_whole {
             let state = record.state.as_str();
             self.parts.metrics.runs().ended(kind, state, record.score);
         }
-        if let Some(stopped) = stopped {
+        if let Some(stopped) = stopped.filter(|_| is_whole) {
             self.parts.metrics.runs().cut_short(kind, stopped.label());
             tracing::info!(run = run.id, "the run was ended: {}", stopped.why());
             // A cancelling call has its own audit entry.

@@ -39,16 +39,14 @@ pub(crate) async fn read<T>(
     let read = read.map_err(|failure| match (failure, object) {
         (Failure::Refused(problem), Some((kind, id))) if problem.status == 404 => {
             let list = match kind {
-                "run" => "squall runs list",
-                _ => "squall tail",
+                "run" => "`squall runs list` lists what exists",
+                _ => "`squall tail` prints exchanges and their ids as they end",
             };
             let place = match &host.private {
                 Some(daemon) => format!("this machine's store ({})", daemon.config().store.place),
                 None => format!("the daemon at {}", host.client.server()),
             };
-            Failure::Usage(format!(
-                "there is no {kind} `{id}` in {place}; `{list}` lists what exists"
-            ))
+            Failure::Usage(format!("there is no {kind} `{id}` in {place}; {list}"))
         }
         (failure, _) => failure,
     });

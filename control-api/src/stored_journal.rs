@@ -217,7 +217,7 @@ impl StoredJournal {
         let held = self.recorder.exchanges(filter, after, limit + 1).items;
         let (stored, is_whole) = match stored {
             Ok(stored) => (stored, true),
-            Err(_) if !held.is_empty() => (Vec::new(), false),
+            Err(_) if after.is_none() || !held.is_empty() => (Vec::new(), false),
             Err(error) => return Err(error),
         };
         // Memory's copy of an exchange wins.

@@ -177,6 +177,14 @@ fn time_to_live(activation: &Value, requested: Option<Duration>) -> String {
     let Some(holds) = activation["ttl"].as_str() else {
         return String::new();
     };
+    // A fleet's is what was left when this daemon applied it.
+    let close = |requested: &Duration| {
+        let holds = duration::parse(holds).unwrap_or_default();
+        requested.saturating_sub(holds) < Duration::from_secs(1)
+    };
+    if let Some(requested) = requested.filter(close) {
+        return format!(", for {}", duration::format(requested));
+    }
     match (activation["ttl_from"].as_str(), requested) {
         (Some("safety.ttl"), Some(requested)) => format!(
             ", for {holds} instead of {}: the daemon's `safety.ttl` is the maximum",

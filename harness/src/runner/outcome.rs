@@ -4,9 +4,10 @@ use super::spec::RunSpec;
 use super::{Component, Ran, exploring, loading, replays};
 use crate::count::count;
 use crate::run::{
-    CellState, CheckRecord, ComparisonRecord, CrewEdge, DemandRecord, DistributionRecord,
-    DocumentVersion, ExplorationRecord, LoadRecord, RecoveryRecord, ReplayRecord, RunKind,
-    RunRecord, ScenarioRecord, ScoresRecord, SearchRecord, ShrunkRecord, StabilityRecord,
+    CellState, CheckRecord, ComparisonRecord, CoverageRecord, CrewEdge, DemandRecord,
+    DistributionRecord, DocumentVersion, ExplorationRecord, LoadRecord, RecoveryRecord,
+    ReplayRecord, RunKind, RunRecord, ScenarioRecord, ScoresRecord, SearchRecord, ShrunkRecord,
+    StabilityRecord,
 };
 use crate::scores::{Executed, RunOutcome, comparison, outcome, overall, worst};
 
@@ -156,6 +157,7 @@ pub(super) fn result(spec: &RunSpec, ran: Ran) -> RunResult {
     warnings.extend(spec.warnings.iter().cloned());
     warnings.extend(spec.one_at_a_time());
     warnings.extend(spec.of_another_suite());
+    warnings.extend(without_faults(spec, ran.load.as_ref(), &ran.coverage));
     RunResult {
         passed,
         score: score.filter(|_| has_score),
@@ -214,14 +216,30 @@ fn worse(compared: &ComparisonRecord, score: Option<f64>) -> Option<String> {
     ))
 }
 
+/// A warning about a load run that injected nothing.
+fn without_faults(
+    spec: &RunSpec,
+    load: Option<&LoadRecord>,
+    coverage: &CoverageRecord,
+) -> Option<String> {
+    let chaos = spec.chaos.as_ref().filter(|chaos| chaos.active.any());
+    let name = &chaos
+        .filter(|_| load.is_some() && coverage.rules_applied == 0)?
+        .name;
+    Some(format!(
+        "no fault of `{name}` was applied at any level, so these are the figures of the agent without chaos; lower the \
+         profile's limits, or raise `--concurrency`"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::super::spec::tests::spec;
     use super::*;
-    use crate::run::{CellRecord, CellState, CoverageRecord};
-    use crate::runner::RanPart;
+    use crate::run::CellRecord;
+    use crate::runner::{RanPart, Trial};
     use crate::scores::{Column, Matrix};
 
     /// A part with one cell, judged under chaos.
@@ -287,6 +305,31 @@ mod tests {
             let nothing = part(Component::Contract, "high", CellState::Failed);
             let result = result(&spec, ran(vec![nothing]));
             assert_eq!(result.passed, passed, "{kind:?}: {result:?}");
+        }
+    }
+
+    #[test]
+    fn a_load_run_that_injected_nothing_says_so() {
+        let rule = "chaos: {llm_faults: [{mode: rate_limit, rpm: 60}]}";
+        let with_chaos = |spec: RunSpec| {
+            let chaos = spec
+                .suite
+                .chaos
+                .as_ref()
+                .map(|chaos| Trial::of("limits", chaos));
+            RunSpec { chaos, ..spec }
+        };
+        for (rules_applied, told) in [(0, true), (1, false)] {
+            let mut ran = ran(Vec::new());
+            ran.load = Some(LoadRecord::default());
+            ran.coverage.rules_applied = rules_applied;
+            let spec = RunSpec {
+                kind: RunKind::Load,
+                ..with_chaos(spec(rule))
+            };
+            let warnings = result(&spec, ran).warnings;
+            let is_told = warnings.iter().any(|one| one.contains("no fault of"));
+            assert_eq!(is_told, told, "{rules_applied}: {warnings:?}");
         }
     }
 

@@ -359,7 +359,7 @@ fn no_route(uri: &Uri) -> Problem {
         "no-route",
         "No route",
         format!(
-            "no route of this proxy takes `{}`; use it as HTTP_PROXY, or add a route whose prefix fits",
+            "no route of this proxy matches `{}`; use it as HTTP_PROXY, or add a route whose prefix fits",
             uri.path()
         ),
     )

@@ -21,13 +21,13 @@ impl RunMetrics {
         Self {
             ended: families.counters(
                 "squall_runs_total",
-                "RunMetrics that are over",
+                "Runs that are over",
                 &["kind", "state"],
             ),
             scores: families.register(GaugeVec::new(scores, &["kind"])),
             cut_short: families.counters(
                 "squall_runs_cut_short_total",
-                "RunMetrics that were ended before their end: by somebody, or by a limit",
+                "Runs that were ended early, by a request or a limit",
                 &["kind", "reason"],
             ),
         }

@@ -55,6 +55,9 @@ fn proxying_goes_on_while_the_store_is_away() {
     let refused = api.call("PUT", "/v1/profiles/teapot", Some(&teapot(500)));
     assert_eq!(refused.status, 503, "{}", refused.text());
     assert_eq!(api.call("GET", "/readyz", None).status, 200);
+    // What is in memory is listed, also if that is nothing.
+    let listed = api.get("/v1/exchanges?status=599");
+    assert_eq!(listed["items"], json!([]), "{listed}");
     assert_eq!(stage.open(Path::Forward).get("/json").status, 418);
     api.end_chaos();
     assert_eq!(stage.open(Path::Forward).get("/json").status, 200);

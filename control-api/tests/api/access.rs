@@ -60,7 +60,7 @@ async fn routes_require_tokens_by_role() {
     ];
     let caller = api.ask("GET", "/v1/caller", &viewer, "").await.json();
     let expected = serde_json::json!({
-        "token": "look", "role": "viewer", "workspace": "default", "default_scope": "default",
+        "token": "look", "role": "viewer", "workspace": "default", "default_scope": "default", "fleet": false,
     });
     assert_eq!(caller, expected);
     for path in ["/healthz", "/readyz", "/metrics", "/ca.pem", "/proxy.pac"] {

@@ -86,7 +86,7 @@ pub trait Tell: Send + Sync {
 }
 
 /// The results of a run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Ran {
     /// The results of its parts, in the plan's order.
     parts: Vec<RanPart>,
@@ -260,12 +260,11 @@ async fn carried_out<'s>(
         replays: scenarios.replays(),
         crew: crew::edges(all().map(|(_, result)| &result.trace)),
         shrunk,
-        exploration: None,
-        load: None,
         coverage: scenarios.coverage(),
         unreachable: scenarios.unreachable(),
         parts: scenarios.into_parts(),
         warnings: warnings.into_iter().flatten().collect(),
+        ..Ran::default()
     })
 }
 

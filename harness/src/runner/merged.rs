@@ -6,7 +6,7 @@ use super::outcome::{self, RunResult};
 use super::plan::Component;
 use super::spec::RunSpec;
 use super::{Ran, RanPart};
-use crate::run::{CoverageRecord, CrewEdge, RecoveryRecord, RunRecord, RunState, StabilityRecord};
+use crate::run::{CrewEdge, RecoveryRecord, RunRecord, RunState, StabilityRecord};
 use crate::scores::{Column, Matrix, recovery, score_of, unexercised};
 
 /// Merges the finished runs of all scenarios, in the contract's order, and judges them as one run.
@@ -36,21 +36,7 @@ fn doubt(spec: &RunSpec, part: &RunRecord) -> Option<String> {
 
 /// What the parts executed, as if one run had executed all of it.
 fn ran<'r>(parts: impl IntoIterator<Item = &'r RunRecord>) -> Ran {
-    let mut ran = Ran {
-        parts: Vec::new(),
-        recoveries: Vec::new(),
-        stability: None,
-        distributions: Vec::new(),
-        replays: Vec::new(),
-        crew: Vec::new(),
-        shrunk: Vec::new(),
-        exploration: None,
-        load: None,
-        coverage: CoverageRecord::default(),
-        proves_nothing: None,
-        unreachable: None,
-        warnings: Vec::new(),
-    };
+    let mut ran = Ran::default();
     let (mut matrix, mut demands) = (Matrix::default(), Vec::new());
     let mut recoveries: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let mut edges: BTreeMap<(Option<&str>, &str), CrewEdge> = BTreeMap::new();

@@ -283,18 +283,7 @@ mod tests {
     fn ran(parts: Vec<RanPart>) -> Ran {
         Ran {
             parts,
-            recoveries: Vec::new(),
-            stability: None,
-            distributions: Vec::new(),
-            shrunk: Vec::new(),
-            replays: Vec::new(),
-            crew: Vec::new(),
-            exploration: None,
-            load: None,
-            coverage: CoverageRecord::default(),
-            proves_nothing: None,
-            unreachable: None,
-            warnings: Vec::new(),
+            ..Ran::default()
         }
     }
 

@@ -166,11 +166,12 @@ fn value(inside: &str, variables: Variables<'_>, seen: &mut Expanded) -> Result<
     match (found, default) {
         (Ok(value), None) => Ok(value),
         (Ok(value), Some(_)) if !value.is_empty() => Ok(value),
+        // A default does not hide a file that cannot be read.
+        (Err(VariableError::Invalid(why)), _) => Err(why),
         (_, Some(default)) => Ok(default.to_owned()),
         (Err(VariableError::NotSet), None) => Err(format!(
             "the variable `{name}` is not set; set it, or write `${{{name}:-default}}`"
         )),
-        (Err(VariableError::Invalid(why)), None) => Err(why),
     }
 }
 
@@ -182,6 +183,7 @@ mod tests {
         match name {
             "HOST" => Ok("api.example".into()),
             "EMPTY" => Ok(String::new()),
+            "BROKEN" => Err(VariableError::Invalid("cannot be read".into())),
             _ => Err(VariableError::NotSet),
         }
     }
@@ -199,6 +201,7 @@ mod tests {
             ("$${HOST}", Ok("${HOST}")),
             ("cost: $5", Ok("cost: $5")),
             ("${NOPE}", Err("`NOPE` is not set")),
+            ("${BROKEN:-x}", Err("cannot be read")),
             ("${HOST", Err("is not closed")),
             ("${1X}", Err("does not name a variable")),
             ("${}", Err("does not name a variable")),

@@ -251,6 +251,10 @@ fn a_spread_run_gives_what_it_gives_on_one_daemon() {
         .unwrap();
     let progress = String::from_utf8_lossy(&output.stderr).into_owned();
     let spread: Value = serde_json::from_slice(&output.stdout).expect(&progress);
+    let id = spread["id"].as_str().unwrap();
+    let report = one.api.get(&format!("/v1/runs/{id}/report?format=json"));
+    assert_eq!(report["exchanges_left_out"], 0, "{report:#}");
+    assert_ne!(report["exchanges"], json!([]), "{report:#}");
     assert_eq!(
         executed_by(&spread)
             .into_iter()

@@ -152,6 +152,11 @@ impl RunRecord {
         }
     }
 
+    /// Id of the spread run that it is part of, or its own.
+    pub fn whole(&self) -> &str {
+        self.part_of.as_ref().map_or(&self.id, |part| &part.run)
+    }
+
     /// The texts of invariants, rules and sessions.
     pub fn made_of(&mut self) -> impl Iterator<Item = &mut String> {
         let rules = self.scenarios.iter_mut().flat_map(|one| &mut one.rules);

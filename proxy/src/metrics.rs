@@ -27,16 +27,6 @@ use self::capped::Capped;
 pub use self::runs::RunMetrics;
 use crate::upstream::REASONS;
 
-/// Every outcome of an exchange that has ended.
-const OUTCOMES: [Outcome; 6] = [
-    Outcome::Ok,
-    Outcome::Injected,
-    Outcome::UpstreamError,
-    Outcome::ClientGone,
-    Outcome::ClientRejectedCa,
-    Outcome::Denied,
-];
-
 /// Every kind, in the order of its variants.
 const KINDS: [Kind; 5] = Kind::ALL;
 
@@ -384,7 +374,7 @@ impl Families<'_> {
                 Kind::Tool | Kind::Mcp | Kind::Agent | Kind::Other => vec![NO_DIALECT],
             };
             for dialect in dialects {
-                for outcome in OUTCOMES {
+                for outcome in Outcome::ALL.into_iter().filter(|one| *one != Outcome::Open) {
                     exchanges.with_label_values(&[kind.as_str(), dialect, outcome.as_str()]);
                 }
             }

@@ -22,9 +22,6 @@ use crate::store::RunFilter;
 use crate::tasks;
 
 /// States for the filter.
-/// Most parts of a spread run; each has a scenario of its own.
-const MOST_PARTS: usize = 14_000;
-
 const STATES: &str =
     "queued, awaiting_approval, running, passed, failed, inconclusive, errored or cancelled";
 const KINDS: &str = "chaos, contract, mutation, replay, explore, load, ci or verify";
@@ -200,26 +197,15 @@ pub(super) async fn find(
     found.ok_or_else(|| runs::unknown(id))
 }
 
-/// Ids of a run, of its parts, and of the interrupted runs that it continues: their exchanges are in its evidence too.
+/// Ids of the runs that the exchanges in a run's evidence belong to: the run, or the one that it is part of, and the
+/// interrupted runs that it continues.
 pub(super) async fn with_continued(
     state: &ApiState,
     caller: &Caller,
     run: &RunRecord,
 ) -> Result<Vec<String>, ApiProblem> {
     let resumed = |run: &RunRecord| run.exploration.as_ref()?.resumed.clone();
-    let mut ids = vec![run.id.clone()];
-    if run
-        .scenarios
-        .iter()
-        .any(|scenario| scenario.daemon.is_some())
-    {
-        let parts = RunFilter {
-            part_of: Some(run.id.clone()),
-            ..RunFilter::default()
-        };
-        let parts = state.runs.list(caller.workspace(), &parts, MOST_PARTS);
-        ids.extend(parts.await?.into_iter().map(|part| part.id));
-    }
+    let mut ids = vec![run.whole().to_owned()];
     let mut next = resumed(run);
     while let Some(id) = next.take() {
         if let Some(earlier) = state.runs.find(caller.workspace(), &id).await? {

@@ -265,7 +265,7 @@ impl ActiveRun {
         let wanted = lock(&self.evidence).wanted(cell);
         let mut rows = Vec::new();
         for note in (wanted.into_iter()).filter_map(|id| self.log.recorder.exchange(id)) {
-            let is_own = (note.run.as_ref()).is_some_and(|run| **run.id() == *self.id);
+            let is_own = (note.run.as_ref()).is_some_and(|run| run.id() == self.mark.id());
             let Some(recorded) = note.recorded.as_deref().filter(|_| is_own) else {
                 continue;
             };

@@ -107,9 +107,10 @@ impl OwnProxy {
         })
     }
 
-    /// Allows a run to put chaos in force from now on.
-    pub(super) fn open(&self, run: &str, workspace: &str) -> Arc<RunMark> {
-        let mark = RunMark::new(run);
+    /// Allows a run to put chaos in force from now on. Its exchanges are those of `whole`: the spread run that it is
+    /// part of, or the run itself.
+    pub(super) fn open(&self, run: &str, whole: &str, workspace: &str) -> Arc<RunMark> {
+        let mark = RunMark::new(whole);
         let open = OpenRun {
             workspace: workspace.to_owned(),
             mark: Arc::clone(&mark),

@@ -77,8 +77,8 @@ impl Store {
         self.move_run(advance, &step.record.id, step.events).await
     }
 
-    /// Writes events of a run, with heads and bodies of the exchanges that are their evidence. `false`, and
-    /// nothing is written, when the run is no longer its daemon's.
+    /// Writes events of a run, with heads and bodies of the exchanges that are their evidence; those of a part belong
+    /// to the whole run. `false`, and nothing is written, when the run is no longer its daemon's.
     pub async fn add_run_events(
         &self,
         run: &str,
@@ -87,18 +87,18 @@ impl Store {
         exchanges: &[RecordedRow],
     ) -> Result<bool, StoreError> {
         let own =
-            sql("SELECT id FROM runs WHERE id = $1 AND daemon = $2 AND lease_until IS NOT NULL")
+            sql("SELECT COALESCE(part_of, id) FROM runs WHERE id = $1 AND daemon = $2 AND lease_until IS NOT NULL")
                 .bind(run)
                 .bind(daemon);
         self.bounded(async {
             let mut transaction = self.begin().await?;
             let own: Vec<(String,)> = own.rows(&mut *transaction).await?;
-            if own.is_empty() {
+            let Some((whole,)) = own.first() else {
                 return Ok(false);
-            }
+            };
             add_events(&mut transaction, run, events).await?;
             for row in exchanges {
-                row.insert("run_exchanges (run, exchange, entry)", run)
+                row.insert("run_exchanges (run, exchange, entry)", whole)
                     .execute(&mut *transaction)
                     .await?;
             }
@@ -220,8 +220,7 @@ impl Store {
             let mut transaction = self.begin().await?;
             for (run,) in &old {
                 for delete in [
-                    "DELETE FROM run_exchanges WHERE run = $1 \
-                     OR run IN (SELECT id FROM runs WHERE part_of = $1)",
+                    "DELETE FROM run_exchanges WHERE run = $1",
                     "DELETE FROM runs WHERE id = $1 OR part_of = $1",
                 ] {
                     let delete = sql(delete).bind(run);
@@ -283,14 +282,6 @@ impl Store {
         let rows: Vec<(String, String)> = self.read(one.bind(id)).await?;
         let first = rows.into_iter().next();
         Ok(first.and_then(|(record, posted)| Some((run::read(&record, "[]")?, posted))))
-    }
-
-    /// Gives a spread run the stored exchanges of its parts.
-    pub async fn collect_exchanges(&self, run: &str) -> Result<(), StoreError> {
-        let collect = sql(
-            "UPDATE run_exchanges SET run = $1 WHERE run IN (SELECT id FROM runs WHERE part_of = $1)",
-        );
-        self.execute(collect.bind(run)).await.map(drop)
     }
 
     /// At most `limit` events of a run after number `after`, in order.

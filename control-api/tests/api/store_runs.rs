@@ -389,7 +389,6 @@ pub(crate) async fn parts_of_a_spread_run_are_listed_apart_and_deleted_with_it(
     let exchange = [RecordedRow::of(&recorded("e"))];
     let told = store.add_run_events("002", "d", &cell, &exchange).await;
     assert!(told.expect("an answer"));
-    store.collect_exchanges("001").await.expect("it is written");
     let kept = async |id: &str| store.run_exchanges(id).await.expect("an answer").len();
     assert_eq!((kept("001").await, kept("002").await), (1, 0));
 

@@ -255,6 +255,8 @@ fn a_spread_run_gives_what_it_gives_on_one_daemon() {
     let report = one.api.get(&format!("/v1/runs/{id}/report?format=json"));
     assert_eq!(report["exchanges_left_out"], 0, "{report:#}");
     assert_ne!(report["exchanges"], json!([]), "{report:#}");
+    let listed = one.api.get(&format!("/v1/exchanges?run={id}"));
+    assert_ne!(listed["items"], json!([]), "{listed:#}");
     assert_eq!(
         executed_by(&spread)
             .into_iter()

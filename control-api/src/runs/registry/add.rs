@@ -80,7 +80,7 @@ impl Runs {
             self.log.store.set_up_queues().await?;
         }
         let mut record = self.new_record(by, &spec);
-        let mark = self.reach.open(&record.id, workspace);
+        let mark = self.reach.open(&record.id, record.whole(), workspace);
         if order.is_approved {
             mark.approve();
         }

@@ -58,14 +58,9 @@ impl Runs {
         Ok(merged(&run.spec, &parts))
     }
 
-    /// A finished part of a run, whose stored exchanges now belong to the run; `None`: the store is away.
+    /// A finished part of a run; `None`: the store is away.
     async fn part(&self, run: &ActiveRun, id: &str) -> Result<Option<RunRecord>, String> {
-        let store = &self.log.store;
-        let read = async {
-            store.collect_exchanges(&run.id).await?;
-            store.run(&run.workspace, id).await
-        };
-        match read.await {
+        match self.log.store.run(&run.workspace, id).await {
             Ok(Some(part)) => Ok(Some(part)),
             Ok(None) => Err(format!("there is no run `{id}`, which executed a scenario")),
             Err(error) => {

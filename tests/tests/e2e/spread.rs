@@ -69,7 +69,7 @@ impl Team {
             "store": { "url": url },
             "proxy": { "connect_to": { "tool.test:80": tool.address.to_string() } },
             "api": { "env": ["AGENT"] },
-            "fleet": { "runs": ["weather*"] },
+            "fleet": { "runs": ["forecast*"] },
             "approval": approval,
         });
         let members: Vec<_> = (0..)
@@ -86,7 +86,7 @@ impl Team {
         api.wait("the reports of all", || {
             let fleet = api.get("/v1/fleet");
             let daemons = fleet["daemons"].as_array().unwrap();
-            let take = |one: &Value| one["takes"] == json!(["weather*"]);
+            let take = |one: &Value| one["takes"] == json!(["forecast*"]);
             (daemons.len() == waits.len() && daemons.iter().all(take)).then_some(())
         });
         team
@@ -152,11 +152,11 @@ fn answer(mut connection: Connection, proxy: &OnceLock<SocketAddr>, wait: impl F
             &[("baggage", baggage)],
             b"",
         );
-        let weather = match wire.response().status {
+        let forecast = match wire.response().status {
             200 => "sunny",
             _ => "unavailable",
         };
-        let body = json!({ "output": format!("{prompt}: {weather}") }).to_string();
+        let body = json!({ "output": format!("{prompt}: {forecast}") }).to_string();
         if !connection.send(standard::whole(
             "200 OK",
             "application/json",
@@ -169,7 +169,7 @@ fn answer(mut connection: Connection, proxy: &OnceLock<SocketAddr>, wait: impl F
 
 fn suite() -> Value {
     json!({
-        "name": "weather report",
+        "name": "forecast report",
         "agent": { "endpoint": "${AGENT}" },
         "golden_prompts": ["Paris", "Rome"],
         "contract": {
@@ -236,7 +236,7 @@ fn executed_by(run: &Value) -> Vec<&str> {
 fn a_spread_run_gives_what_it_gives_on_one_daemon() {
     let team = Team::start(&[Waits::For(3); 3]);
     let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("weather.json");
+    let file = dir.path().join("forecast.json");
     std::fs::write(&file, suite().to_string()).unwrap();
     let one = &team.members[0].daemon;
     let output = squall(&one.home)
@@ -413,7 +413,7 @@ fn the_parts_of_a_run_end_with_it() {
 
 #[test]
 fn a_part_that_a_daemon_cannot_execute_fails_the_run_with_the_reason() {
-    let team = Team::with(&json!(["weather*"]), &[Waits::Not]);
+    let team = Team::with(&json!(["forecast*"]), &[Waits::Not]);
     let mut suite = suite();
     suite["agent"]["endpoint"] = json!("http://127.0.0.1:9/");
     let wish = json!({ "kind": "contract", "suite": suite, "options": { "spread": true } });
